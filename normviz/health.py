@@ -10,9 +10,9 @@ from .execution.client import is_supervised
 from .execution.heartbeat import SILENT_SECONDS, listen
 from .execution.startup import problem
 from .runs.store import Store, StoreError, retention
-from .runs.store.admission import FULL
 from .runs.store.counts import StoreCounts, count
 from .runs.store.disk_reserve import scarce
+from .runs.store.queue import FULL
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from .export import ExportLane
     from .export.tables import Table
+    from .runs.lane import Lane
 
 FRAME_HEIGHT = 960
 """Pixels of the player in a notebook. A reader can drag its lower edge; what does not fit scrolls."""
@@ -109,12 +109,12 @@ class Result(Recording):
 
     # To take away: what makes files imports pandas, PyArrow and Altair, so it is imported on use
 
-    def lane(self, name: str = "A") -> ExportLane:
+    def lane(self, name: str = "A") -> Lane:
         """The run as `normviz.export` reads it, under the name of a lane."""
 
-        from .export import ExportLane
+        from .runs.lane import Lane
 
-        return ExportLane(name, self.config, self)
+        return Lane(name, self.config, (self,))
 
     def tables(self) -> dict[Table, pa.Table]:
         """Arrow tables runs, steps, layers, probes and columns; `.to_pandas()` makes DataFrames."""

@@ -144,6 +144,7 @@ def test_the_command_starts_the_app_and_a_space_keeps_cookies_in_its_frame(
     assert not healthy(address.rpartition(":")[2])
 
 
+@pytest.mark.slow
 def test_no_other_host_is_asked_where_this_one_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

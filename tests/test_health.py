@@ -30,7 +30,7 @@ from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention
-from normviz.runs.store.admission import FULL
+from normviz.runs.store.queue import FULL
 
 
 @pytest.fixture
@@ -44,6 +44,7 @@ def status() -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_without_a_supervisor_it_is_not_well(here: Store) -> None:
     kept(here, status="failed")
     here.announce(os.getpid(), ready=True, slots=2, workers=4)  # one that left no word

@@ -28,7 +28,7 @@ from normviz.maps.fill import MapJobs
 from normviz.maps.jobs import Jobs
 from normviz.model import texts
 from normviz.runs.store import Store, retention
-from normviz.runs.store.admission import enqueue, may_steer
+from normviz.runs.store.queue import enqueue, may_steer
 from normviz.tour import STEPS
 
 CONFIG = RunConfig(depth=3)
@@ -202,6 +202,7 @@ def test_a_store_full_of_what_must_stay_takes_no_more(
         enqueue(store, [CONFIG.replace(lr=0.1)], "a")
 
 
+@pytest.mark.slow
 @examples(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=25))
 def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None:

@@ -127,6 +127,7 @@ def test_the_page_never_loads_torch() -> None:
     python("-c", LOADS)
 
 
+@pytest.mark.slow
 def test_ruff_is_content() -> None:
     for words in (("check", "--output-format", "concise"), ("format", "--check")):
         python("-m", "ruff", *words, "--no-cache", ".")

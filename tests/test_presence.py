@@ -22,10 +22,10 @@ Counts = dict[str, int]
 @pytest.fixture
 def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """How often a run was read and a text was written."""
-    from normviz.app.asgi import channel, snapshot
+    from normviz.app.asgi import channel
 
     seen = {"looks": 0, "messages": 0}
-    look, message = channel.read_snapshot, snapshot.message
+    look, message = channel.read_snapshot, channel.message
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*words: Any, **named: Any) -> Any:
@@ -35,7 +35,7 @@ def counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         return wrapped
 
     monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", counted("looks", look))
-    monkeypatch.setattr("normviz.app.asgi.snapshot.message", counted("messages", message))
+    monkeypatch.setattr("normviz.app.asgi.channel.message", counted("messages", message))
     monkeypatch.setattr("normviz.app.asgi.channel.TICK_SECONDS", 0.02)
     monkeypatch.setattr("normviz.app.asgi.channel.SECONDS_EACH", 0.0)
     yield seen
@@ -160,7 +160,7 @@ def test_very_many_are_told_less_often_but_never_less_than_twice_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from normviz.app.asgi import channel
-    from normviz.app.asgi.snapshot import Topic
+    from normviz.app.asgi.channel import Topic
 
     class Watched:
         watching = 0

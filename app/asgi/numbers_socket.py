@@ -23,9 +23,8 @@ from normviz.runs.store import StoreError
 from ..session import network_address, visitor
 from ..session.duel import EARLIER
 from . import connection_limit
-from .channel import watching
+from .channel import Snapshot, Topic, watching
 from .rate_limit import ANYBODY, RateLimit, Watcher
-from .snapshot import Snapshot, Topic
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
@@ -133,7 +132,7 @@ async def _send(socket: WebSocket, request: Request, who: Watcher) -> None:
     before: Snapshot | tuple[Have, ...] = tuple(request.have)
     seen: Snapshot | None = None
     with watching(request.topic(), who) as channel:
-        while seen is None or seen.lanes is not None:
+        while seen is None or seen.lanes:
             seen = await channel.after(seen)
             await socket.send_text(await seen.text(before))
             before = seen

@@ -18,10 +18,11 @@ from typing import TypeVar
 
 from normviz import links
 from normviz.config import RunConfig
-from normviz.duel.names import LETTERS, title
-from normviz.export import ExportLane, preview, stored_lane
+from normviz.duel.names import title
+from normviz.export import preview
 from normviz.limits import MAX_LANES
 from normviz.runs.frames import Frames
+from normviz.runs.lane import LETTERS, Lane, stored_lane
 from normviz.runs.store import Store
 from normviz.tour import STEPS
 
@@ -55,7 +56,7 @@ class LinkedDuel:
     title: str
     words: str
     query: str = ""
-    lanes: tuple[ExportLane, ...] = ()
+    lanes: tuple[Lane, ...] = ()
     key: tuple[object, ...] = ()
     probe: str = duel_link.PROBE
 
@@ -72,20 +73,20 @@ def read(params: dict[str, list[str]]) -> LinkedDuel:
         return LinkedDuel(named, DUEL.words)
     it = opened()
     found = lanes(asked.lanes, it.store, it.frames)
-    if not found or all(asked.probe not in lane.recorded.probes for lane in found):
+    if not found or all(asked.probe not in lane.recording.probes for lane in found):
         return LinkedDuel(named, DUEL.words, query)
     key = (asked.probe, *(lane.key for lane in found))
     return LinkedDuel(named, preview.outcome(found), query, found, key, asked.probe)
 
 
-def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[ExportLane, ...]:
+def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[Lane, ...]:
     """The lanes with their stored results; none if one of them has none with a step."""
     runs = [store.latest(config.key) for config in configs[:MAX_LANES]]
     done = [run for run in runs if run is not None and run.is_done]
     if len(done) < len(configs):
         return ()
     found = tuple(stored_lane(name, run, frames) for name, run in zip(LETTERS, done, strict=False))
-    return found if all(len(lane.recorded.steps) for lane in found) else ()
+    return found if all(len(lane.recording.steps) for lane in found) else ()
 
 
 class Previews:

@@ -14,11 +14,9 @@ from urllib.parse import parse_qs
 import streamlit as st
 
 from normviz.config import ConfigError, RunConfig
-from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
-from normviz.duel.seeds import named
 from normviz.limits import MAX_LANES
-from normviz.observed import Observed, Settings, nearest
+from normviz.observed import Observed, nearest
 from normviz.player import View
 from normviz.runs.store import Action, Run
 from normviz.tour import STEPS, TourStep
@@ -142,14 +140,6 @@ class Duel(PageState):
     def complain(self, sentence: str | None, widget: str = "") -> None:
         """Say why a change was not taken, or no more. The value stays in its widget."""
         self.complaint, self.refused_in = sentence, widget
-
-
-def label(index: int, config: Settings, lanes: Sequence[Settings], repeated: bool = False) -> str:
-    """ "B  Post-LN, warm-up 200": a lane's name among all lanes, with the seed if several are shown."""
-    name = lane_name(index, config, lanes)
-    if repeated and "seed" not in name and isinstance(config, RunConfig):
-        return f"{name}, {named(config)}"
-    return name
 
 
 def duel() -> Duel:

@@ -14,7 +14,7 @@ from normviz.config import RunConfig, estimated_seconds
 from normviz.execution.budget import default_slots
 from normviz.hosted import Refused
 from normviz.model import texts
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 from normviz.training import text_privacy
 
 from . import visitor

@@ -1,4 +1,4 @@
-"""Frames to Vega-Lite: charts of a duel, each a constant spec and the rows of the moment.
+"""Lanes to Vega-Lite: charts of a duel, each a constant spec and the rows of the moment.
 
 `chart(...)` of loss, bars and heatmap is a whole Vega-Lite dict; the page gets their specs once and
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
@@ -6,9 +6,8 @@ then only numbers (`normviz.player`). No Streamlit and no torch in here.
 
 from . import bars, cost, heatmap, layers, lines, loss, ratio, sentences, thumb
 from .base import theme
-from .lane_encodings import styles_of
 from .loss import ZOOM
-from .palette import LaneStyle, lane_styles, scheme_style
+from .palette import LaneStyle, lane_styles, scheme_style, styles_of
 from .scale import Domain, quantised_domain
 
 __all__ = [

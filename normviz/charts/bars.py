@@ -16,13 +16,14 @@ import numpy as np
 
 from normviz.catalog.probes import PROBES
 from normviz.formats import number
-from normviz.runs.frames import LaneFrame
+from normviz.runs import Recording
+from normviz.runs.lane import Lane
+from normviz.runs.recording import LayerValues
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
-from .lane_encodings import lane_color
-from .palette import RED, LaneStyle, ink
-from .scale import Domain, probe_of, shown
-from .sentences import SOLVED, divergences, name, short
+from .palette import RED, LaneStyle, ink, lane_color
+from .scale import Domain
+from .sentences import SOLVED, divergences
 
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
@@ -143,15 +144,16 @@ def outside(
     ]
 
 
-def rows_at(lanes: Sequence[LaneFrame]) -> dict[str, list[dict[str, Any]]]:
+def rows_at(lanes: Sequence[Lane], probe: str) -> dict[str, list[dict[str, Any]]]:
     """The datasets at the last record of each lane, as `barsAt` of the player has them."""
-    at = [(i, lane, shown(lane)[-1]) for i, lane in enumerate(lanes) if len(lane.probe_steps)]
+    each = ((i, lane, lane.recording.layers(probe)) for i, lane in enumerate(lanes))
+    at = [(i, lane, layers) for i, lane, layers in each if len(layers.step)]
     bars = [
-        {"layer": probe_of(lane).first_layer + k, "lane": i, "value": value, "name": name(lane)}
-        for i, lane, values in at
-        for k, value in enumerate(values.tolist())
+        {"layer": layer, "lane": i, "value": value, "name": lane.title}
+        for i, lane, layers in at
+        for layer, value in enumerate(layers.drawn[-1].tolist(), PROBES[probe].first_layer)
     ]
-    steps = [(short(lane), int(lane.probe_steps[-1])) for _, lane, _ in at]
+    steps = [(lane.letter, int(layers.step[-1])) for _, lane, layers in at]
     if not steps:
         return {"bars": bars, "note": []}
     last = max(step for _, step in steps)
@@ -159,30 +161,35 @@ def rows_at(lanes: Sequence[LaneFrame]) -> dict[str, list[dict[str, Any]]]:
     return {"bars": bars, "note": [{"text": f"step {last}" + (f" ({earlier})" if earlier else "")}]}
 
 
-def row_at(lane: LaneFrame, cursor: int) -> int | None:
+def row_at(layers: LayerValues, cursor: int) -> int | None:
     """Index of the last record at or before step `cursor`; None where there is none."""
-    row = int(np.searchsorted(lane.probe_steps, cursor, side="right")) - 1
+    row = int(np.searchsorted(layers.step, cursor, side="right")) - 1
     return row if row >= 0 else None
 
 
-def finding(lanes: Sequence[LaneFrame], cursor: int | None = None) -> str:
+def finding(lanes: Sequence[Lane], probe: str, cursor: int | None = None) -> str:
     """What the bars show: first and last layer of each lane, at `cursor` or the last step."""
-    parts = [text for lane in lanes if (text := _lane_finding(lane, cursor))]
+    each = ((lane, _ends(lane.recording, probe, cursor)) for lane in lanes)
+    parts = [f"{lane.title} at {ends}" for lane, ends in each if ends]
     if not parts:
         return "Nothing has been recorded yet."
-    record = probe_of(lanes[0])
     solved = [
-        f"The loss of {name(lane)} is below {SOLVED:g}: small gradients go with success here."
+        f"The loss of {lane.title} is below {SOLVED:g}: small gradients go with success here."
         for lane in lanes
-        if record.key.startswith("grad") and len(lane.loss) and lane.loss[-1] < SOLVED
+        if probe.startswith("grad") and len(loss := lane.recording.losses) and loss[-1] < SOLVED
     ]
-    return " ".join([f"{record.axis_label}. {'; '.join(parts)}.", *solved, *divergences(lanes)])
+    return " ".join(
+        [f"{PROBES[probe].axis_label}. {'; '.join(parts)}.", *solved, *divergences(lanes)]
+    )
 
 
-def _lane_finding(lane: LaneFrame, cursor: int | None) -> str:
-    row = row_at(lane, lane.steps if cursor is None else cursor)
+def _ends(run: Recording, probe: str, cursor: int | None) -> str:
+    layers = run.layers(probe)
+    row = row_at(layers, run.total if cursor is None else cursor)
     if row is None:
         return ""
-    values, first = shown(lane)[row], probe_of(lane).first_layer
-    ends = f"{number(values[0])} in {lane.row} {first}, {number(values[-1])} in {lane.row} {lane.depth}"
-    return f"{name(lane)} at step {lane.probe_steps[row]}: {ends}"
+    values, first = layers.drawn[row], PROBES[probe].first_layer
+    ends = (
+        f"{number(values[0])} in {run.row} {first}, {number(values[-1])} in {run.row} {run.depth}"
+    )
+    return f"step {layers.step[row]}: {ends}"

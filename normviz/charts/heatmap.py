@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.formats import number
-from normviz.runs.frames import LaneFrame
+from normviz.runs import Recording
+from normviz.runs.lane import Lane
 
 from .base import (
     TEXT_SIZE,
@@ -44,57 +45,58 @@ from .palette import (
     paper,
 )
 from .png import data_uri, png
-from .scale import Domain, probe_of, shown
-from .sentences import diverged, first_bad, name
+from .scale import Domain
+from .sentences import diverged
 
 MOST_COLUMNS = MOST_ROWS = 256
 
 
-def fixed(lane: LaneFrame) -> dict[str, Rows]:
+def fixed(lane: Lane) -> dict[str, Rows]:
     """The datasets that the cursor does not change, as rows of JSON."""
-    return {"bad": _bad_rows(lane)}
+    return {"bad": _bad_rows(lane.recording)}
 
 
-def rows(lane: LaneFrame, domain: Domain) -> dict[str, Rows]:
+def rows(lane: Lane, probe: str, domain: Domain) -> dict[str, Rows]:
     """The datasets of a finished lane, with its picture as the player paints it."""
-    picture = png(codes(lane, domain), PALETTE)
+    picture = png(codes(lane, probe, domain), PALETTE)
     return {"picture": [{"url": data_uri(picture)}], "cursor": [], "ahead": []}
 
 
-def codes(lane: LaneFrame, domain: Domain) -> NDArray[np.uint8]:
+def codes(lane: Lane, probe: str, domain: Domain) -> NDArray[np.uint8]:
     """[rows, columns] palette codes of a finished lane, the last layer on top, as `cells` of the player
     has them."""
-    values, first = shown(lane), probe_of(lane).first_layer
-    layers, until = lane.depth + 1 - first, lane.held_until
-    columns, per = grid(lane.steps, MOST_COLUMNS)
-    cells, each = grid(layers, MOST_ROWS)
+    run, layers = lane.recording, lane.recording.layers(probe)
+    values, until = layers.drawn, layers.held_until
+    height = run.depth + 1 - PROBES[probe].first_layer
+    columns, per = grid(run.total, MOST_COLUMNS)
+    cells, each = grid(height, MOST_ROWS)
     found = np.full((cells, columns), EMPTY, np.uint8)
     with np.errstate(invalid="ignore"):
         scaled = LOWEST + np.floor(domain.place(values) * (LEVELS - 1) + 0.5)
     coded = np.where(np.isfinite(values), np.where(domain.zero(values), ZERO, scaled), BROKEN)
-    tops = np.minimum((np.arange(cells) + 1) * each, layers) - 1
+    tops = np.minimum((np.arange(cells) + 1) * each, height) - 1
     for c in range(columns):
-        at = min((c + 1) * per, lane.steps) - 1
-        record = int(np.searchsorted(lane.probe_steps, at, side="right")) - 1
+        at = min((c + 1) * per, run.total) - 1
+        record = int(np.searchsorted(layers.step, at, side="right")) - 1
         if record >= 0 and until[record] > c * per:
             found[:, c] = coded[record, tops]
     for i, k in np.argwhere(~np.isfinite(values)):
-        found[k // each, lane.probe_steps[i] // per] = BROKEN
+        found[k // each, layers.step[i] // per] = BROKEN
     return found[::-1]
 
 
-def _bad_rows(lane: LaneFrame) -> Rows:
-    """Where the lane diverged, and the words beside it (at the top if unknown)."""
-    bad = first_bad(lane)
+def _bad_rows(run: Recording) -> Rows:
+    """Where the run diverged, and the words beside it (at the top if unknown)."""
+    bad = run.bad
     if bad is None:
         return []
     step, layer = bad
-    where = "" if layer is None else f", {lane.row} {layer}"
-    side = "left" if step < lane.steps * 0.6 else "right"
+    where = "" if layer is None else f", {run.row} {layer}"
+    side = "left" if step < run.total * 0.6 else "right"
     return [
         {
             "step": step,
-            "layer": lane.depth if layer is None else layer,
+            "layer": run.depth if layer is None else layer,
             "text": f"diverged: step {step}{where}",
             "side": side,
         }
@@ -248,20 +250,21 @@ def _bad(x: alt.X, y: alt.Y, dark: bool) -> list[alt.Chart]:
     return marks
 
 
-def finding(lane: LaneFrame) -> str:
+def finding(lane: Lane, probe: str) -> str:
     """What the heatmap shows: the lane's extremes, where they are, and its divergence."""
-    values, first = shown(lane), probe_of(lane).first_layer
+    run, record, layers = lane.recording, PROBES[probe], lane.recording.layers(probe)
+    values, first = layers.drawn, record.first_layer
     if not np.isfinite(values).any():
-        return f"{name(lane)}: nothing finite has been recorded yet."
+        return f"{lane.title}: nothing finite has been recorded yet."
     parts = []
     for which, at in (("lowest", np.nanargmin), ("highest", np.nanargmax)):
         finite = np.where(np.isfinite(values), values, np.nan)
         row, column = np.unravel_index(at(finite), values.shape)
-        where = f"{lane.row} {column + first}, step {lane.probe_steps[row]}"
+        where = f"{run.row} {column + first}, step {layers.step[row]}"
         parts.append(f"{which} {number(values[row, column])} ({where})")
     end = diverged(lane)
-    few = f"{len(lane.probe_steps)} of the " if lane.has_gaps else ""
+    few = f"{len(layers.step)} of the " if layers.has_gaps else ""
     return (
-        f"{name(lane)}, {probe_of(lane).axis_label}, {lane.row}s {first} to {lane.depth}, {few}steps 0 to "
-        f"{lane.probe_steps[-1]}: {', '.join(parts)}." + (f" The lane {end}." if end else "")
+        f"{lane.title}, {record.axis_label}, {run.row}s {first} to {run.depth}, {few}steps 0 to "
+        f"{layers.step[-1]}: {', '.join(parts)}." + (f" The lane {end}." if end else "")
     )

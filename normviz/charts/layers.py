@@ -10,15 +10,12 @@ import altair as alt
 import numpy as np
 
 from normviz.catalog.probes import PROBES
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
 
-from .arrow import Columns, ipc
 from .bars import finding, inside, outside, row_at
-from .base import Spec, compiled
-from .lane_encodings import lane_color, lane_dash
-from .palette import LaneStyle, lane_styles
-from .scale import Domain, probe_of, quantised_domain, shown
-from .sentences import name
+from .base import Columns, Spec, compiled, ipc
+from .palette import LaneStyle, lane_color, lane_dash, styles_of
+from .scale import Domain, quantised_domain
 
 __all__ = ["chart", "finding"]
 
@@ -33,28 +30,29 @@ TICKS = {
 FEW = "depth <= 32 ? 1 : 0"  # opacity: in deeper models the points would run into one another
 
 
-def chart(lanes: Sequence[LaneFrame]) -> Spec:
-    """The lines at step 0, ready for st.vega_lite_chart; all lanes hold the same probe."""
-    probe = lanes[0].probe
-    domain = quantised_domain(PROBES[probe], lanes, reach_up=REACH_UP)
-    styles = lane_styles(tuple(lane.scheme for lane in lanes))
-    labels = tuple(lane.label for lane in lanes)
-    depth = max(lane.depth for lane in lanes)
+def chart(lanes: Sequence[Lane], probe: str) -> Spec:
+    """The lines at step 0, ready for st.vega_lite_chart."""
+    layers = [lane.recording.layers(probe) for lane in lanes]
+    domain = quantised_domain(PROBES[probe], layers, reach_up=REACH_UP)
+    styles, labels = styles_of(lanes), tuple(lane.label for lane in lanes)
+    depth = max(lane.recording.depth for lane in lanes)
     constant = _spec(styles, labels, probe, domain.scale)
     params = [*constant["params"], *_params(depth, domain)]
-    return {**constant, "params": params, "datasets": {"bars": ipc(_rows(lanes))}}
+    return {**constant, "params": params, "datasets": {"bars": ipc(_rows(lanes, probe))}}
 
 
-def _rows(lanes: Sequence[LaneFrame]) -> Columns:
+def _rows(lanes: Sequence[Lane], probe: str) -> Columns:
     """What each lane recorded at step 0, layer by layer."""
-    there = [(i, lane) for i, lane in enumerate(lanes) if row_at(lane, 0) is not None]
-    layers = [np.arange(probe_of(lane).first_layer, lane.depth + 1) for _, lane in there]
-    counts = [len(some) for some in layers]
+    each = ((i, lane, lane.recording.layers(probe)) for i, lane in enumerate(lanes))
+    there = [
+        (i, lane, values.drawn[0]) for i, lane, values in each if row_at(values, 0) is not None
+    ]
+    first, counts = PROBES[probe].first_layer, [len(values) for _, _, values in there]
     return {
-        "layer": np.concatenate([np.empty(0, np.int64), *layers]),
-        "lane": np.repeat([i for i, _ in there], counts).astype(np.int64),
-        "value": np.concatenate([np.empty(0), *(shown(lane)[0] for _, lane in there)]),
-        "name": [name(lane) for (_, lane), n in zip(there, counts, strict=True) for _ in range(n)],
+        "layer": np.concatenate([np.empty(0, np.int64), *(np.arange(n) + first for n in counts)]),
+        "lane": np.repeat([i for i, _, _ in there], counts).astype(np.int64),
+        "value": np.concatenate([np.empty(0), *(values for _, _, values in there)]),
+        "name": [lane.title for _, lane, values in there for _ in values],
     }
 
 

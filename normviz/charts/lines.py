@@ -12,33 +12,31 @@ import altair as alt
 
 from normviz.catalog.probes import PROBES
 from normviz.formats import number
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
 
 from .base import TEXT_SIZE, Spec, compiled, js, named, on_axis, step_axis, tick_label, value_scale
-from .lane_encodings import lane_color
-from .palette import LaneStyle
-from .scale import Domain, probe_of, shown
-from .sentences import name
+from .palette import LaneStyle, lane_color
+from .scale import Domain
 
 HEIGHT = 240
 DASHES = ([1, 0], [6, 3], [2, 2])
 WHICH = ("last layer", "middle", "first")
 
 
-def finding(lanes: Sequence[LaneFrame]) -> str:
+def finding(lanes: Sequence[Lane], probe: str) -> str:
     """Where the first and the last layer of each lane began and ended."""
-    parts = []
+    parts, first = [], PROBES[probe].first_layer
     for lane in lanes:
-        values, first = shown(lane), probe_of(lane).first_layer
+        run, values = lane.recording, lane.recording.layers(probe).drawn
         if len(values):
             ends = [
-                f"{lane.row} {layer} from {number(values[0, at])} to {number(values[-1, at])}"
-                for layer, at in ((first, 0), (lane.depth, -1))
+                f"{run.row} {layer} from {number(values[0, at])} to {number(values[-1, at])}"
+                for layer, at in ((first, 0), (run.depth, -1))
             ]
-            parts.append(f"{name(lane)}: {', '.join(ends)}")
+            parts.append(f"{lane.title}: {', '.join(ends)}")
     if not parts:
         return "No step has been recorded yet."
-    return f"{probe_of(lanes[0]).label} over the steps. {'; '.join(parts)}."
+    return f"{PROBES[probe].label} over the steps. {'; '.join(parts)}."
 
 
 def spec(

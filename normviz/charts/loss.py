@@ -16,13 +16,13 @@ import altair as alt
 import numpy as np
 
 from normviz.formats import number
-from normviz.runs.frames import Floats, LaneFrame
+from normviz.runs import Recording
+from normviz.runs.lane import Lane
 
-from .arrow import Column, Columns, rows
-from .base import TEXT_SIZE, Rows, Spec, compiled, halo, js, named, step_axis
-from .lane_encodings import lane_color, lane_dash, styles_of
-from .palette import RED, LaneStyle, ink, paper
-from .sentences import diverged, divergences, first_bad, name, short, units
+from .base import TEXT_SIZE, Column, Columns, Rows, Spec, compiled, halo, js, named, rows, step_axis
+from .palette import RED, LaneStyle, ink, lane_color, lane_dash, paper, styles_of
+from .scale import Floats
+from .sentences import diverged, divergences, units
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 212  # pixels of the plot
@@ -33,39 +33,41 @@ FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
 SHIFT = 8  # pixels between words and what they are beside
 
 
-def chart(lanes: Sequence[LaneFrame], dark: bool = False, linear: bool = False) -> Spec:
+def chart(lanes: Sequence[Lane], dark: bool = False, linear: bool = False) -> Spec:
     """The loss chart at the last step, with its rows: a whole Vega-Lite dict."""
-    domain = y_domain(lanes)
+    runs = [lane.recording for lane in lanes]
+    domain = y_domain(runs)
     if linear:
         domain = (0.0, domain[1])
     styles = styles_of(lanes, dark)
     labels = tuple(lane.label for lane in lanes)
-    steps = max((lane.steps for lane in lanes), default=1)
-    curves = rows(_curves(lanes))
-    last = max((len(lane.loss) for lane in lanes), default=0) - 1
+    steps = max((run.total for run in runs), default=1)
+    curves = rows(_curves(runs))
+    last = max((len(run.losses) for run in runs), default=0) - 1
     cursor = [{"step": last}] if last >= 0 else []
     sets = {"past": curves, "ahead": curves, "cursor": cursor, "seeds": [], "band": []}
     constant = spec(styles, labels, steps, domain, dark, linear)
     return {**constant, "datasets": {**sets, **fixed(lanes, domain)}}
 
 
-def _curves(lanes: Sequence[LaneFrame]) -> Columns:
+def _curves(runs: Sequence[Recording]) -> Columns:
     """Every loss as it was measured."""
-    counts = [len(lane.loss) for lane in lanes]
+    counts = [len(run.losses) for run in runs]
     return {
         "step": np.concatenate([np.empty(0, np.int64), *map(np.arange, counts)]),
-        "loss": np.concatenate([np.empty(0), *(lane.loss for lane in lanes)]),
-        "lane": np.repeat(np.arange(len(lanes)), counts),
+        "loss": np.concatenate([np.empty(0), *(run.losses for run in runs)]),
+        "lane": np.repeat(np.arange(len(runs)), counts),
     }
 
 
-def fixed(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> dict[str, Rows]:
+def fixed(lanes: Sequence[Lane], domain: tuple[float, float]) -> dict[str, Rows]:
     """The datasets that the cursor does not change: chance and floor, held-out losses, changes of the
     learning rate, the highest losses above the axis, and where lanes diverged."""
-    peaks = _peak_rows(lanes, domain[1])
+    runs = [lane.recording for lane in lanes]
+    peaks = _peak_rows(runs, domain[1])
     sets = {
-        "levels": _level_rows(lanes, domain),
-        "held_out": _held_out_rows(lanes),
+        "levels": _level_rows(runs, domain),
+        "held_out": _held_out_rows(runs),
         "rates": _rate_rows(lanes),
         "peaks": peaks,
         "bad": _bad_rows(lanes, domain, first_row=len(peaks["text"]) + bool(len(peaks["text"]))),
@@ -241,37 +243,38 @@ def _words(
     ]
 
 
-def _level_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float]) -> Columns:
+def _level_rows(runs: Sequence[Recording], domain: tuple[float, float]) -> Columns:
     """Chance and floor of all lanes, and whether the words are under the line: the floor's do,
     where no curve is in their way."""
-    known = [lane.chance for lane in lanes if isfinite(lane.chance)]
+    known = [run.chance for run in runs if isfinite(run.chance)]
     levels = {(f"chance {number(chance)}", chance, False) for chance in known}
-    for lane in lanes:
-        if lane.floor is not None:
-            outside = lane.floor < domain[0]
+    for run in runs:
+        if run.floor is not None:
+            outside = run.floor < domain[0]
             below = " (below the axis)" if outside else ""
-            levels.add((f"floor {number(lane.floor)}{below}", lane.floor, not outside))
+            levels.add((f"floor {number(run.floor)}{below}", run.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
 
 
-def _held_out_rows(lanes: Sequence[LaneFrame]) -> Columns:
+def _held_out_rows(runs: Sequence[Recording]) -> Columns:
     """Every held-out loss, after its step."""
+    curves = [run.held_out_curve for run in runs]
     return {
-        "step": np.concatenate([np.empty(0, np.int64), *(lane.held_out_steps for lane in lanes)]),
-        "loss": np.concatenate([np.empty(0), *(lane.held_out for lane in lanes)]),
-        "lane": np.repeat(np.arange(len(lanes)), [len(lane.held_out) for lane in lanes]),
+        "step": np.concatenate([np.empty(0, np.int64), *(steps for steps, _ in curves)]),
+        "loss": np.concatenate([np.empty(0), *(losses for _, losses in curves)]),
+        "lane": np.repeat(np.arange(len(runs)), [len(steps) for steps, _ in curves]),
     }
 
 
-def _rate_rows(lanes: Sequence[LaneFrame]) -> Columns:
+def _rate_rows(lanes: Sequence[Lane]) -> Columns:
     """Where the learning rate was changed while lanes trained; once for all that took it together."""
     taken: dict[tuple[int, float], list[str]] = {}
     for lane in lanes:
-        for edit in lane.edits:
-            taken.setdefault(edit, []).append(short(lane))
-    steps = max((lane.steps for lane in lanes), default=1)
+        for edit in lane.recording.edits:
+            taken.setdefault(edit, []).append(lane.letter)
+    steps = max((lane.recording.total for lane in lanes), default=1)
     changes = sorted(taken.items())
     words = [
         f"rate {number(lr)}" if len(who) == len(lanes) else f"{', '.join(who)}: rate {number(lr)}"
@@ -282,26 +285,26 @@ def _rate_rows(lanes: Sequence[LaneFrame]) -> Columns:
     return {**_beside(at, words, [step / steps for step in at], 0), "row": rows}
 
 
-def _peak_rows(lanes: Sequence[LaneFrame], top: float) -> dict[str, Column]:
+def _peak_rows(runs: Sequence[Recording], top: float) -> dict[str, Column]:
     """The highest loss of each lane that leaves the axis."""
-    over = [np.where(np.isfinite(lane.loss) & (lane.loss > top), lane.loss, 0.0) for lane in lanes]
-    some = [index for index, losses in enumerate(over) if losses.any()]
+    losses = [run.losses for run in runs]
+    over = [np.where(np.isfinite(loss) & (loss > top), loss, 0.0) for loss in losses]
+    some = [index for index, high in enumerate(over) if high.any()]
     peaks = [int(np.argmax(over[i])) for i in some]
-    words = [f"peak {number(lanes[i].loss[step])}" for i, step in zip(some, peaks, strict=True)]
-    share = [step / lanes[i].steps for i, step in zip(some, peaks, strict=True)]
+    words = [f"peak {number(losses[i][step])}" for i, step in zip(some, peaks, strict=True)]
+    share = [step / runs[i].total for i, step in zip(some, peaks, strict=True)]
     # The words are below the triangles.
     return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 1)}
 
 
-def _bad_rows(lanes: Sequence[LaneFrame], domain: tuple[float, float], first_row: int) -> Columns:
+def _bad_rows(lanes: Sequence[Lane], domain: tuple[float, float], first_row: int) -> Columns:
     """Where each lane diverged; the cross sits on its last finite loss up to there."""
-    rows = [(lane, bad) for lane in lanes if (bad := first_bad(lane)) is not None]
-    last = [
-        lane.loss[: step + 1][np.isfinite(lane.loss[: step + 1])][-1:] for lane, (step, _) in rows
-    ]
+    rows = [(lane, bad) for lane in lanes if (bad := lane.recording.bad) is not None]
+    before = [lane.recording.losses[: step + 1] for lane, (step, _) in rows]
+    last = [losses[np.isfinite(losses)][-1:] for losses in before]
     steps = [step for _, (step, _) in rows]
-    words = [f"{short(lane)} {diverged(lane)}" for lane, _ in rows]
-    share = [step / lane.steps for lane, (step, _) in rows]
+    words = [f"{lane.letter} {diverged(lane)}" for lane, _ in rows]
+    share = [step / lane.recording.total for lane, (step, _) in rows]
     at = np.array([loss[0] if len(loss) else domain[1] for loss in last], dtype=np.float64)
     return {"loss": at.clip(*domain), **_beside(steps, words, share, first_row)}
 
@@ -321,29 +324,31 @@ def _beside(
     }
 
 
-def finding(lanes: Sequence[LaneFrame]) -> str:
+def finding(lanes: Sequence[Lane]) -> str:
     """What the chart shows: the last loss of each lane beside chance, and where one diverged."""
-    ran = [lane for lane in lanes if len(lane.loss)]
+    ran = [lane for lane in lanes if len(lane.recording.losses)]
     if not ran:
         return "No step has run yet."
-    finite = [lane for lane in ran if first_bad(lane) is None]
-    ends = {len(lane.loss) - 1 for lane in finite}
+    finite = [(lane.title, lane.recording) for lane in ran if lane.recording.bad is None]
+    ends = {len(run.losses) - 1 for _, run in finite}
     together = f" at step {ends.pop()}" if len(ends) == 1 else ""
-    each = [f"{name(lane)} {number(lane.loss[-1])}" for lane in finite]
+    each = [f"{name} {number(run.losses[-1])}" for name, run in finite]
     if not together:
-        each = [f"{v} at step {len(lane.loss) - 1}" for v, lane in zip(each, finite, strict=True)]
-    known = {number(lane.chance) for lane in ran if isfinite(lane.chance)}
+        each = [
+            f"{v} at step {len(run.losses) - 1}" for v, (_, run) in zip(each, finite, strict=True)
+        ]
+    chances = (lane.recording.chance for lane in ran)
+    known = {number(chance) for chance in chances if isfinite(chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
     sentences = [f"Loss{together} in {units(ran)}: {', '.join(each)}."]
-    held_out = [
-        f"{name(lane)} {number(lane.held_out[-1])}" for lane in finite if len(lane.held_out)
-    ]
+    curves = ((name, run.held_out_curve[1]) for name, run in finite)
+    held_out = [f"{name} {number(losses[-1])}" for name, losses in curves if len(losses)]
     if held_out:
         sentences.append(f"Held-out loss: {', '.join(held_out)}.")
     rates = [
-        f"{name(lane)} has learning rate {number(lr)} from step {step}."
+        f"{lane.title} has learning rate {number(lr)} from step {step}."
         for lane in ran
-        for step, lr in lane.edits
+        for step, lr in lane.recording.edits
     ]
     return " ".join(sentences + rates + divergences(ran))
 
@@ -359,21 +364,21 @@ BOTTOMS = (1.0, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST)
 SPIKES = 0.03
 
 
-def y_domain(lanes: Sequence[LaneFrame]) -> tuple[float, float]:
+def y_domain(runs: Sequence[Recording]) -> tuple[float, float]:
     """(bottom, top) of the loss axis in nats, for all losses so far.
 
     It starts at 1.5 times chance, and just below the floor (a third of chance where there is none), and
-    widens. A lane that diverged does not widen it upwards beside one that did not.
+    widens. A run that diverged does not widen it upwards beside one that did not.
     """
-    chances = [lane.chance for lane in lanes if isfinite(lane.chance)] or [UNKNOWN_CHANCE]
+    chances = [run.chance for run in runs if isfinite(run.chance)] or [UNKNOWN_CHANCE]
     first_top = 1.5 * max(chances)
     tops = (first_top, *(t for t in TOPS if t > first_top))
-    sound = [lane for lane in lanes if first_bad(lane) is None]
-    top = max((_top(lane, tops) for lane in sound or lanes), default=first_top)
-    floors = [lane.floor for lane in lanes if lane.floor is not None and lane.floor > 0]
+    sound = [run for run in runs if run.bad is None]
+    top = max((_top(run, tops) for run in sound or runs), default=first_top)
+    floors = [run.floor for run in runs if run.floor is not None and run.floor > 0]
     third = min(chances) / 3
     first_bottom = min(0.8 * min(floors), third) if floors else third
-    lowest = min((_lowest(lane.loss) for lane in lanes), default=np.inf)
+    lowest = min((_lowest(run.losses) for run in runs), default=np.inf)
     bottoms = (first_bottom, *(b for b in BOTTOMS if b < first_bottom))
     return next((b for b in bottoms if b <= lowest), LEAST), top
 
@@ -389,9 +394,9 @@ def ticks(domain: tuple[float, float], most: int = 7) -> list[float]:
     return values[:: ceil(len(values) / most)]
 
 
-def _top(lane: LaneFrame, tops: tuple[float, ...]) -> float:
-    allowed = SPIKES * lane.steps
-    finite = lane.loss[np.isfinite(lane.loss)]
+def _top(run: Recording, tops: tuple[float, ...]) -> float:
+    allowed = SPIKES * run.total
+    finite = run.losses[np.isfinite(run.losses)]
     return next((t for t in tops if np.count_nonzero(finite > t) <= allowed), tops[-1])
 
 

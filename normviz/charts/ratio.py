@@ -5,55 +5,56 @@ Drawn as a heatmap whose colours part at 1.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 
 import numpy as np
 
+from normviz.catalog.probes import PROBES
 from normviz.formats import number
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
+from normviz.runs.recording import LayerValues
 
 from .palette import LaneStyle, ink
-from .scale import Domain, probe_of, shown
-from .sentences import name
+from .scale import Domain
 
 MOST_DECADES = 6
 
 
-def comparable(over: LaneFrame, under: LaneFrame) -> bool:
+def comparable(over: Lane, under: Lane) -> bool:
     """Whether a layer of one lane is a layer of the other."""
-    return over.depth == under.depth
+    return over.recording.depth == under.recording.depth
 
 
-def quotient(over: LaneFrame, under: LaneFrame) -> LaneFrame:
-    """A lane whose values are those of `over` divided by the record of `under` that holds at the step.
+def quotient(over: Lane, under: Lane, probe: str) -> LayerValues:
+    """The values of `over` divided by the record of `under` that holds at the step.
 
     Raises ValueError for lanes of different depths.
     """
+    a, b = over.recording, under.recording
     if not comparable(over, under):
-        raise ValueError(f"lanes of {over.depth} and {under.depth} blocks have no layer in common")
-    at = np.searchsorted(under.probe_steps, over.probe_steps, side="right") - 1
-    both = (at >= 0) & (over.probe_steps < len(under.loss))
-    both[both] = over.probe_steps[both] < under.held_until[at[both]]
+        raise ValueError(f"lanes of {a.depth} and {b.depth} blocks have no layer in common")
+    above, below = a.layers(probe), b.layers(probe)
+    at = np.searchsorted(below.step, above.step, side="right") - 1
+    both = (at >= 0) & (above.step < below.ran)
+    both[both] = above.step[both] < below.held_until[at[both]]
     with np.errstate(all="ignore"):
-        value = shown(over)[both] / shown(under)[at[both]]
+        value = above.drawn[both] / below.drawn[at[both]]
     value[~np.isfinite(value)] = np.nan
-    if probe_of(over).shown == "one_minus":
+    if PROBES[probe].shown == "one_minus":
         value = 1.0 - value  # charts will take it from one again
-    empty = np.full((len(value), probe_of(over).first_layer), np.nan)
-    return replace(
-        over,
-        label=f"{name(over)} ÷ {name(under)}",
-        loss=over.loss[: len(under.loss)],
-        probe_steps=over.probe_steps[both],
-        values=np.hstack([empty, value]),
-        first_bad=None,
-    )
+    empty = np.full((len(value), PROBES[probe].first_layer), np.nan)
+    ran = min(above.ran, below.ran)
+    return LayerValues(probe, above.step[both], np.hstack([empty, value]), ran, above.total)
 
 
-def domain(frame: LaneFrame) -> Domain:
+def label(over: Lane, under: Lane) -> str:
+    """ "A Pre-LN ÷ B Post-LN"."""
+    return f"{over.title} ÷ {under.title}"
+
+
+def domain(divided: LayerValues) -> Domain:
     """As many decades below 1 as above it."""
-    values = shown(frame)
+    values = divided.drawn
     finite = np.abs(np.log10(values[np.isfinite(values) & (values > 0)]))
     decades = min(MOST_DECADES, max(1, ceil(finite.max(initial=0.0))))
     beyond = bool(finite.max(initial=0.0) > decades)
@@ -67,16 +68,16 @@ def style(dark: bool) -> LaneStyle:
     return LaneStyle(ink(dark))
 
 
-def finding(over: LaneFrame, under: LaneFrame) -> str:
+def finding(over: Lane, under: Lane, probe: str) -> str:
     """By how much the lanes differ in the first and the last layer, at the last record."""
-    frame = quotient(over, under)
-    values = shown(frame)
+    divided = quotient(over, under, probe)
+    values = divided.drawn
     if not len(values):
         return "No step has been recorded in both lanes."
-    first = probe_of(frame).first_layer
-    ends = ((first, values[-1, 0]), (frame.depth, values[-1, -1]))
+    first = PROBES[probe].first_layer
+    ends = ((first, values[-1, 0]), (over.recording.depth, values[-1, -1]))
     ends_text = " and ".join(f"{number(value)} in layer {layer}" for layer, value in ends)
     return (
-        f"{probe_of(frame).label} of {name(over)} divided by that of {name(under)}, at step "
-        f"{frame.probe_steps[-1]}: {ends_text}."
+        f"{PROBES[probe].label} of {over.title} divided by that of {under.title}, at step "
+        f"{divided.step[-1]}: {ends_text}."
     )

@@ -14,8 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from normviz.catalog.probes import PROBES, ProbeRecord
-from normviz.runs.frames import Floats, LaneFrame
+from normviz.catalog.probes import ProbeRecord
+from normviz.runs.recording import LayerValues
+
+Floats = NDArray[np.float64]
 
 # How many decades beyond the record's own domain an axis may reach. The last step before a
 # divergence can be 1e30: shown at the axis' end, it does not flatten everything else.
@@ -74,21 +76,9 @@ class Domain:
         return np.isfinite(values) & (values <= 0) & (self.scale == "log")
 
 
-def probe_of(lane: LaneFrame) -> ProbeRecord:
-    """The record of what the lane's values are; raises ValueError for an unknown probe."""
-    return PROBES[lane.probe]
-
-
-def shown(lane: LaneFrame) -> Floats:
-    """[m, layers] values as charts draw them, from the probe's first layer up to the last block."""
-    record = probe_of(lane)
-    values = lane.values[:, record.first_layer :]
-    return 1.0 - values if record.shown == "one_minus" else values
-
-
 def quantised_domain(
     record: ProbeRecord,
-    lanes: Sequence[LaneFrame],
+    layers: Sequence[LayerValues],
     live: bool = False,
     reach_up: int = REACH_UP,
     linear: bool = False,
@@ -102,7 +92,7 @@ def quantised_domain(
     domain, longer by whole quarters of itself where values lie outside. `linear` shows a quantity
     with a log axis on a linear one, from zero to the next 1, 2 or 5.
     """
-    parts = [shown(lane).ravel() for lane in lanes]
+    parts = [one.drawn.ravel() for one in layers]
     values = np.concatenate(parts) if parts else np.empty(0)
     finite = values[np.isfinite(values)]
     broken = len(finite) < len(values)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from normviz.formats import number
-from normviz.runs.frames import LaneFrame
+from normviz.runs import Recording
+from normviz.runs.lane import Lane
 
 from . import sentences
 from .curve import thinned
-from .palette import GREY, RED, lane_styles
+from .palette import GREY, RED, styles_of
 
 WIDTH, HEIGHT, EDGE = 152, 64, 3
 POINTS = 60
@@ -21,11 +22,11 @@ LOWEST = 1e-3
 """The curves' bottom over chance, at least: a loss of 0 has no logarithm."""
 
 
-def svg(lanes: Sequence[LaneFrame]) -> str:
+def svg(lanes: Sequence[Lane]) -> str:
     """The curves over a dashed line at chance; a cross where a lane diverged. Needs a lane."""
-    steps = max(lane.steps for lane in lanes)
-    chance = max(lane.chance for lane in lanes)
-    low = max(min(_lowest(lane) for lane in lanes), LOWEST * chance)
+    runs = [lane.recording for lane in lanes]
+    steps, chance = max(run.total for run in runs), max(run.chance for run in runs)
+    low = max(min(map(_lowest, runs)), LOWEST * chance)
     top = chance * HEADROOM
 
     def x(step: float) -> float:
@@ -36,12 +37,12 @@ def svg(lanes: Sequence[LaneFrame]) -> str:
         return EDGE + (HEIGHT - 2 * EDGE) * float(np.clip(share, 0, 1))
 
     parts = [_line([(x(0), y(chance)), (x(steps - 1), y(chance))], GREY, "2 3", 1)]
-    for lane, style in zip(lanes, lane_styles(tuple(lane.scheme for lane in lanes)), strict=True):
-        at, loss = thinned(lane.loss, POINTS)
+    for run, style in zip(runs, styles_of(lanes), strict=True):
+        at, loss = thinned(run.losses, POINTS)
         dash = " ".join(map(str, style.dash))
         curve = [(x(s), y(v)) for s, v in zip(at, loss, strict=True)]
         parts.append(_line(curve, style.color, dash, 2))
-        if bad := sentences.first_bad(lane):
+        if bad := run.bad:
             parts.append(_cross(x(bad[0]), EDGE + 4))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
@@ -49,21 +50,21 @@ def svg(lanes: Sequence[LaneFrame]) -> str:
     )
 
 
-def finding(lanes: Sequence[LaneFrame]) -> str:
+def finding(lanes: Sequence[Lane]) -> str:
     """The same in words."""
-    return " ".join(f"{sentences.name(lane)}: {_said(lane)}." for lane in lanes)
+    return " ".join(f"{lane.title}: {_said(lane)}." for lane in lanes)
 
 
-def _lowest(lane: LaneFrame) -> float:
+def _lowest(run: Recording) -> float:
     """Where the picture ends: the floor, or a little below the lowest smoothed loss."""
-    if lane.floor:
-        return lane.floor
-    _, loss = thinned(lane.loss, POINTS)
-    return 0.9 * min([*loss, lane.chance])
+    if run.floor:
+        return run.floor
+    _, loss = thinned(run.losses, POINTS)
+    return 0.9 * min([*loss, run.chance])
 
 
-def _said(lane: LaneFrame) -> str:
-    return sentences.diverged(lane) or f"loss {number(float(lane.loss[-1]))} at the end"
+def _said(lane: Lane) -> str:
+    return sentences.diverged(lane) or f"loss {number(float(lane.recording.losses[-1]))} at the end"
 
 
 def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
@@ -16,11 +15,13 @@ import typer
 from ..duel.presets import PRESETS
 from ..duel.seeds import named as seeds_of
 from ..duel.seeds import seeded
-from ..export import ExportLane, archive, replay, script, stored_lane, write_configs
+from ..export import archive, replay, script, write_configs
 from ..home import expanded
 from ..limits import MAX_SWEEP_SEEDS
 from ..observed import KEY, Observed, Settings, configured
+from ..runs import Recording, empty
 from ..runs.frames import Frames
+from ..runs.lane import Lane
 from ..runs.shipped import adopt
 from ..runs.store import Run, Store, StoreError
 from . import main
@@ -156,24 +157,24 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
     return [out]
 
 
-def of_seeds(name: str, config: Settings, seeds: int, store: Store, form: Form) -> ExportLane:
+def of_seeds(name: str, config: Settings, seeds: int, store: Store, form: Form) -> Lane:
     """A lane with its own seed and the next ones. Raises ConfigError if there is no next seed, and
     ValueError for what an observed run does not have."""
     if isinstance(config, Observed) and (why := NOT_THEIRS.get(form)):
         raise ValueError(
             f"{config.label} was observed, and can be taken as csv, parquet or html, not as {form}: {why}"
         )
-    if isinstance(config, Observed) and seeds == 1:
-        return find(name, config, store, form)
-    first, *others = [find(name, one, store, form) for one in seeded(configured(config), seeds)]
-    return replace(first, repeats=tuple(others))
+    single = isinstance(config, Observed) and seeds == 1
+    each = [config] if single else seeded(configured(config), seeds)
+    recordings = tuple(find(name, one, store, form) for one in each)
+    return Lane(name, recordings[0].config, recordings)
 
 
-def find(name: str, config: Settings, store: Store, form: Form) -> ExportLane:
-    """A lane with its stored data; trained here if its numbers are needed and missing."""
+def find(name: str, config: Settings, store: Store, form: Form) -> Recording:
+    """What a lane's run recorded; it is trained here if its numbers are needed and missing."""
     run = store.latest(config.key)
-    found = None if run is None else stored_lane(name, run, Frames(store))
-    if run is not None and found is not None and len(found.recorded.steps):
+    found = None if run is None else Frames(store).recording(run)
+    if run is not None and found is not None and len(found.steps):
         if not run.is_done:
             is_first = isinstance(config, Observed) or not (config.init_seed or config.data_seed)
             seed = "" if is_first else f" ({seeds_of(configured(config))})"
@@ -183,7 +184,7 @@ def find(name: str, config: Settings, store: Store, form: Form) -> ExportLane:
             )
         return found
     if form in ("json", "py"):
-        return ExportLane(name, config)
+        return empty(config, "queued")
     if isinstance(config, Observed):
         raise ValueError(
             f"{config.label} has no steps yet: it was observed, and can't be trained here"
@@ -191,12 +192,12 @@ def find(name: str, config: Settings, store: Store, form: Form) -> ExportLane:
     result = follow(config, (), threads=1)
     if result.status == "stopped":
         raise typer.Exit(130)
-    return result.lane(name)
+    return result
 
 
-def why_unfinished(run: Run, lane: ExportLane) -> str:
+def why_unfinished(run: Run, it: Recording) -> str:
     """How far an unfinished run is."""
-    n = len(lane.recorded.steps)
+    n = len(it.steps)
     return (
         f"{run.status}, {n} steps"
         if run.is_observed
@@ -204,7 +205,7 @@ def why_unfinished(run: Run, lane: ExportLane) -> str:
     )
 
 
-def contents(lanes: Sequence[ExportLane], form: Form) -> list[bytes]:
+def contents(lanes: Sequence[Lane], form: Form) -> list[bytes]:
     """The bytes of each file."""
     if form == "py":
         return [script(lane).encode() for lane in lanes]

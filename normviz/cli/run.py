@@ -25,6 +25,7 @@ from ..model.characters import one_line
 from ..observed import configured
 from ..result import Result, result_of
 from ..runs import RecordingBuilder
+from ..runs.lane import LETTERS
 from ..runs.store import Store, StoreError
 from ..runs.store.machine_lock import MachineLock
 from ..runs.verdict import final_loss
@@ -133,7 +134,7 @@ def read_chosen(
         }
     each = [(index, config.replace(**changes)) for index, config in lanes]
     others = [config for _, config in each]
-    return {" ".join(lane_name(i, it, others).split()): it for i, it in each}
+    return {" ".join(lane_name(LETTERS[i], it, others).split()): it for i, it in each}
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

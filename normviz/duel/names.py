@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from ..config import SETTINGS
+from ..config import SETTINGS, RunConfig
 from ..links import FIELDS, shown
 from ..observed import Observed, Settings, label
 from ..runs.engines import computed_by
+from ..runs.lane import Lane
+from . import seeds
 
-LETTERS = "ABCD"
 LONGEST = 80
 """Characters of a file's name before its suffix."""
 NAMED = 2
@@ -38,10 +40,24 @@ def difference(config: Settings, others: Sequence[Settings]) -> str:
     return ", ".join(words[:NAMED]) + more
 
 
-def lane_name(index: int, config: Settings, lanes: Sequence[Settings]) -> str:
-    """ "B  Post-LN, warm-up 200": the name of one lane among all `lanes` of its duel."""
-    parts = (label(config), difference(config, lanes))
-    return f"{LETTERS[index]}  {', '.join(filter(None, parts))}"
+def lane_name(
+    letter: str, config: Settings, among: Sequence[Settings], repeated: bool = False
+) -> str:
+    """ "B  Post-LN, warm-up 200": the name of one lane among all lanes of its duel; with its seed where it
+    is `repeated` from others."""
+    name = f"{letter}  {', '.join(filter(None, (label(config), difference(config, among))))}"
+    if repeated and "seed" not in name and isinstance(config, RunConfig):
+        return f"{name}, {seeds.named(config)}"
+    return name
+
+
+def with_names(lanes: Sequence[Lane]) -> list[Lane]:
+    """The lanes, each with the name that says what differs between them."""
+    among = [lane.config for lane in lanes]
+    return [
+        replace(lane, name=lane_name(lane.letter, lane.config, among, bool(lane.repeats)))
+        for lane in lanes
+    ]
 
 
 def placements(lanes: Sequence[Settings]) -> list[str]:

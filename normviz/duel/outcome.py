@@ -20,8 +20,9 @@ from statistics import fmean
 
 import numpy as np
 
-from ..observed import Observed
+from ..observed import Observed, label
 from ..runs import Recording
+from ..runs.lane import Lane
 from ..runs.statistics import PAIRS, compare
 from ..runs.verdict import of_seeds, still_falls
 
@@ -72,12 +73,17 @@ def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> DuelOutcome:
     )
 
 
+def came_out(lanes: Sequence[Lane]) -> DuelOutcome:
+    """What came out of these lanes over all their seeds, compared with the first."""
+    return outcome({f"{lane.letter} {label(lane.config)}": lane.recordings for lane in lanes})
+
+
 def _lane(runs: Sequence[Recording], seeds: int) -> str:
     if not runs:
         return "not trained with these settings yet"
     n = max(seeds, len(runs))
     if n > 1:
-        return of_seeds([it.result for it in runs if it.is_done], n)
+        return of_seeds([it for it in runs if it.is_done], n)
     words, held_out = runs[0].verdict.sentence, runs[0].held_out
     if runs[0].status != "finished" or held_out is None or "held-out" in words:
         return words

@@ -2,7 +2,6 @@
 
 from .archive import KINDS, Kind, archive
 from .config_json import Configs, read_configs, write_configs
-from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .replay import replay
 from .script import script
@@ -13,14 +12,12 @@ __all__ = [
     "KINDS",
     "Column",
     "Configs",
-    "ExportLane",
     "Kind",
     "archive",
     "picture",
     "read_configs",
     "replay",
     "script",
-    "stored_lane",
     "tables",
     "write_configs",
 ]

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from .. import __version__
+from ..duel.outcome import came_out
 from ..observed import Observed
+from ..runs.lane import Lane
 from .config_json import write_configs
-from .lane import ExportLane, came_out
 from .tables import COLUMNS, tables
 
 Kind = Literal["csv", "parquet"]
@@ -55,7 +56,7 @@ HINTS: dict[Kind, str] = {
 }
 
 
-def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
+def archive(lanes: Sequence[Lane], kind: Kind) -> bytes:
     """The zip of some lanes: equal lanes give equal bytes. Raises ValueError for one without a run."""
     made, sink = tables(lanes), io.BytesIO()
     with zipfile.ZipFile(sink, "w") as files:
@@ -68,15 +69,15 @@ def archive(lanes: Sequence[ExportLane], kind: Kind) -> bytes:
     return sink.getvalue()
 
 
-def readme(lanes: Sequence[ExportLane], kind: Kind) -> str:
+def readme(lanes: Sequence[Lane], kind: Kind) -> str:
     """What is in the zip, and the column dictionary as text."""
-    names = "; ".join(f"lane {lane.name} is {lane.key}" for lane in lanes)
+    names = "; ".join(f"lane {lane.letter} is {lane.key}" for lane in lanes)
     several = any(lane.repeats for lane in lanes)
     columns = "\n".join(
         f"{f'{c.table}.{c.column}':20} {c.type:10} {c.unit:17} {c.meaning} [{c.source}]"
         for c in COLUMNS
     )
-    observed = [lane.name for lane in lanes if isinstance(lane.config, Observed)]
+    observed = [lane.letter for lane in lanes if isinstance(lane.config, Observed)]
     configs = [CONFIGS] if len(observed) < len(lanes) else []
     configs += [OBSERVED.format(names=f"Lane {name}") for name in observed]
     return README.format(

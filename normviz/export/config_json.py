@@ -12,7 +12,8 @@ from ..config import ENGINE, WRITTEN, ConfigError, RunConfig
 from ..limits import MAX_LANES
 from ..links import FIELDS, cut
 from ..observed import configured
-from .lane import ExportLane
+from ..runs import Recording
+from ..runs.lane import Lane
 
 FORMS = (
     "what `normviz export --as json` writes, the object of `normviz run --json`, or the settings "
@@ -28,7 +29,7 @@ class Configs:
     notices: tuple[str, ...] = ()
 
 
-def write_configs(lanes: Sequence[ExportLane]) -> str:
+def write_configs(lanes: Sequence[Lane]) -> str:
     """JSON of {normviz, engine, lanes: [{name, run, config}]} with sorted keys, so equal lanes give
     equal text.
 
@@ -36,10 +37,10 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
     """
     listed = [
         {
-            "name": lane.name,
+            "name": lane.letter,
             "run": lane.key,
-            "config": lane.settings,
-            **({"repeats": [_seeds(other) for other in lane.repeats]} if lane.repeats else {}),
+            "config": lane.settings(lane.config),
+            **({"repeats": [_seeds(it) for it in lane.repeats[1:]]} if lane.repeats else {}),
         }
         for lane in lanes
     ]
@@ -47,9 +48,9 @@ def write_configs(lanes: Sequence[ExportLane]) -> str:
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
-def _seeds(lane: ExportLane) -> dict[str, str | int]:
-    config = configured(lane.config)
-    return {"run": lane.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
+def _seeds(it: Recording) -> dict[str, str | int]:
+    config = configured(it.config)
+    return {"run": it.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
 
 
 def read_configs(text: str) -> Configs:

@@ -24,12 +24,12 @@ from ..duel.presets import PRESETS
 from ..links import PINNED, encode
 from ..observed import configured
 from ..player import document, folder, in_script, joined, script_tags, templates, version
-from ..player.packing import packed
+from ..player.message import packed
 from ..runs import Recording
+from ..runs.lane import LETTERS, Lane
 from ..training.tape.browser import browser_model
 from ..training.tape.compile import Unsupported
 from .browser_task import browser_task, prose_codes
-from .lane import ExportLane
 from .live_link import (
     BROWSER_NORMS,
     BROWSER_TASKS,
@@ -135,7 +135,7 @@ def live_schemes() -> list[str]:
 
 
 def live_page(
-    duels: Iterable[Sequence[ExportLane]],
+    duels: Iterable[Sequence[Lane]],
     head: str = "",
     *,
     one_file: bool = False,
@@ -156,7 +156,7 @@ def live_page(
         }
         for kind, of in VARIANTS.items()
     }
-    shipped: dict[str, Sequence[ExportLane]] = {}
+    shipped: dict[str, Sequence[Lane]] = {}
     for lanes in duels:
         link = live_link([configured(lane.config) for lane in lanes])
         if link and all(lane.config.scheme in schemes for lane in lanes):
@@ -247,7 +247,7 @@ def _model(config: RunConfig) -> dict[str, Any]:
     return {**browser_model(config), "walk": walk(config)}
 
 
-def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
+def shipped_duel(lanes: Sequence[Lane]) -> dict[str, Any]:
     """A finished duel as `trained` of the player has it."""
     configs = [configured(lane.config) for lane in lanes]
     return {
@@ -259,13 +259,13 @@ def shipped_duel(lanes: Sequence[ExportLane]) -> dict[str, Any]:
     }
 
 
-def _lane(index: int, lane: ExportLane, among: Sequence[RunConfig]) -> dict[str, Any]:
-    it, config = lane.recorded, among[index]
+def _lane(index: int, lane: Lane, among: Sequence[RunConfig]) -> dict[str, Any]:
+    it, config = lane.recording, among[index]
     steps, measured = it.steps, ~np.isnan(it.steps.held_out)
-    name = " ".join(names.lane_name(index, config, among).split())
+    name = " ".join(names.lane_name(LETTERS[index], config, among).split())
     bad = it.first_bad
     return {
-        "name": name, "short": names.LETTERS[index], "scheme": config.scheme, "depth": config.depth,
+        "name": name, "short": LETTERS[index], "scheme": config.scheme, "depth": config.depth,
         "steps": config.steps, "chance": it.chance, "floor": it.floor, "edits": config.lr_edits,
         "loss": packed(steps.loss), "bad": None if bad is None else {"step": bad.step, "layer": bad.layer},
         "heldOut": [steps.step[measured].tolist(), packed(steps.held_out[measured])],

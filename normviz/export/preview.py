@@ -13,13 +13,11 @@ from html import escape
 from .. import charts
 from ..charts.base import Spec
 from ..charts.palette import paper
-from ..duel.names import caption, title
+from ..duel.names import caption, title, with_names
 from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
-from ..runs.frames import LaneFrame
-from .lane import ExportLane
+from ..runs.lane import Lane
 from .pictures import whole
-from .replay import frames as frames_of
 from .vega import draw_named
 
 WIDTH = 460
@@ -44,44 +42,45 @@ class Preview:
         return len(self.card) + sum(map(len, (*self.light.values(), *self.dark.values())))
 
 
-def draw(lanes: Sequence[ExportLane], probe: str) -> Preview:
+def draw(lanes: Sequence[Lane], probe: str) -> Preview:
     """The preview of lanes that were run. Raises ValueError for lanes that can't be drawn."""
-    frames = frames_of(lanes, probe)
-    drawn = {dark: _charts(frames, ChartOptions(dark=dark)) for dark in (False, True)}
+    named = with_names(lanes)
+    drawn = {dark: _charts(named, probe, ChartOptions(dark=dark)) for dark in (False, True)}
     asked = {
         f"{'dark' if dark else 'light'}-{name}": spec
         for dark, some in drawn.items()
         for name, spec in some.items()
     }
-    pictures, card = draw_named(asked, _card(lanes, frames))
+    pictures, card = draw_named(asked, _card(lanes))
     sides = [
         {name: pictures[f"{side}-{name}"] for name in drawn[False]} for side in ("light", "dark")
     ]
     return Preview(sides[0], sides[1], card)
 
 
-def _charts(frames: Sequence[LaneFrame], options: ChartOptions) -> dict[str, Spec]:
+def _charts(lanes: Sequence[Lane], probe: str, options: ChartOptions) -> dict[str, Spec]:
     """Loss, bars and heatmaps at the last step, whole."""
-    drawn: Axes = axes(frames, (), options, live=False)
+    drawn: Axes = axes(lanes, probe, options, live=False)
     rows = {
-        "loss": charts.loss.chart(frames, options.dark)["datasets"],
-        "bars": charts.bars.rows_at(frames),
+        "loss": charts.loss.chart(lanes, options.dark)["datasets"],
+        "bars": charts.bars.rows_at(lanes, probe),
     }
-    for i, one in enumerate(frames):
-        rows[f"heat{i}"] = {**charts.heatmap.rows(one, drawn.values), **charts.heatmap.fixed(one)}
+    for i, lane in enumerate(lanes):
+        picture = charts.heatmap.rows(lane, probe, drawn.values)
+        rows[f"heat{i}"] = {**picture, **charts.heatmap.fixed(lane)}
     return {
         name: whole({**spec, "datasets": rows[name]}, WIDTH)
-        for name, spec in specs(frames, drawn, options).items()
+        for name, spec in specs(lanes, probe, drawn, options).items()
     }
 
 
-def outcome(lanes: Sequence[ExportLane]) -> str:
+def outcome(lanes: Sequence[Lane]) -> str:
     """What came of each lane, in words."""
     return " ".join(f"{_heading(lane)}: {lane.verdict}." for lane in lanes)
 
 
-def _heading(lane: ExportLane) -> str:
-    return f"{lane.name} {label(lane.config)}"
+def _heading(lane: Lane) -> str:
+    return f"{lane.letter} {label(lane.config)}"
 
 
 # The picture for chats and feeds.
@@ -91,7 +90,7 @@ CHART = 322
 """Pixels of a chart's height with its axis, legend and note."""
 
 
-def _card(lanes: Sequence[ExportLane], frames: Sequence[LaneFrame]) -> str:
+def _card(lanes: Sequence[Lane]) -> str:
     """The picture as SVG: title, verdicts, and two charts that are drawn later, in place of comments."""
     width, height = CARD
     y = TOP + 12 + LINE * len(lanes)
@@ -99,7 +98,7 @@ def _card(lanes: Sequence[ExportLane], frames: Sequence[LaneFrame]) -> str:
     engines = [engine for lane in lanes for engine in lane.engines]
     head, settings, *by = caption([lane.config for lane in lanes], engines)
     lines = [_text(head, TOP - 12, 46, INK, 600)]
-    for i, (lane, style) in enumerate(zip(lanes, charts.styles_of(frames), strict=True)):
+    for i, (lane, style) in enumerate(zip(lanes, charts.styles_of(lanes), strict=True)):
         at = TOP + LINE * (i + 1)
         lines.append(_text(f"{_heading(lane)}  {lane.verdict}", at, 25, INK))
         lines.append(
@@ -179,12 +178,11 @@ SCRIPT = """
 """A proxy that lets only known scripts run has its hash: see assets/deploy/nginx.conf."""
 
 
-def still(lanes: Sequence[ExportLane], drawn: Preview, embedded: bool = False) -> str:
+def still(lanes: Sequence[Lane], drawn: Preview, embedded: bool = False) -> str:
     """HTML of the finished charts that covers the page until the player has drawn them."""
-    frames = frames_of(lanes, lanes[0].recorded.probes[0])
     verdicts = "".join(
         f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
-        for lane, style in zip(lanes, charts.styles_of(frames), strict=True)
+        for lane, style in zip(lanes, charts.styles_of(lanes), strict=True)
     )
     pictures = "".join(
         f'<figure class="nv-{side}">{svg}</figure>'

@@ -24,7 +24,7 @@ from ..limits import MAX_SYMBOLS
 from ..model.corpora import STATES, prose
 from ..model.graphs import karate
 from ..observed import configured
-from .lane import ExportLane
+from ..runs.lane import Lane
 
 PLAIN = "training/plain.py"
 IMPORTS = {
@@ -37,7 +37,7 @@ IMPORTS = {
 """What the script's own lines use, with the lines that import it."""
 
 
-def script(lane: ExportLane) -> str:
+def script(lane: Lane) -> str:
     """Source of the script of a lane, whether it has run or not.
 
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
@@ -95,7 +95,7 @@ def _imports(lines: set[str]) -> str:
     return "\n".join([*(line for line in merged if line not in outside), "", *outside])
 
 
-def _docstring(lane: ExportLane) -> str:
+def _docstring(lane: Lane) -> str:
     c = configured(lane.config)
     label, task = PLACEMENTS.label(c.scheme), TASKS.label(c.task)
     about = (
@@ -111,11 +111,12 @@ def _needs(c: RunConfig) -> str:
     return "scikit-learn (or its file digits.csv.gz)" if images else "nothing else"
 
 
-def _ours(lane: ExportLane) -> str:
+def _ours(lane: Lane) -> str:
     """What the run itself came to."""
-    loss, it = lane.final_loss, lane.recording
-    if loss is None or it is None:
+    loss = lane.final_loss
+    if loss is None:
         return ""
+    it = lane.recording
     final = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
     chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
     n, steps = len(it.steps), lane.config.steps
@@ -123,13 +124,13 @@ def _ours(lane: ExportLane) -> str:
     return f"The run that it repeats had {final} {TASKS[lane.config.task].unit}{so_far}{chance}. "
 
 
-def _how_exact(lane: ExportLane) -> str:
+def _how_exact(lane: Lane) -> str:
     if lane.device == "cuda":
         return (
             "Initial values and batches are the run's; a GPU may add in another order, so "
             "the losses agree up to rounding, which grows with the steps."
         )
-    started = lane.recording.started if lane.recording else None
+    started = lane.started
     if (started.engine if started else engine_of(configured(lane.config))) != "eager":
         return (
             "Initial values, batches and steps are the run's. NormViz's engine in C++ adds in another "
@@ -142,9 +143,9 @@ def _how_exact(lane: ExportLane) -> str:
     )
 
 
-def _settings(lane: ExportLane) -> str:
+def _settings(lane: Lane) -> str:
     c = configured(lane.config).placed()
-    started = lane.recording.started if lane.recording else None
+    started = lane.started
     threads = started.threads if started else 1
     examples = "images" if c.task == "digits" else "sequences"
     return "\n".join(
@@ -238,7 +239,7 @@ def vocabulary(config: RunConfig) -> int | None:
     return {"markov": STATES, "copy": COPIED, "masked": STATES + 1, "hops": hops}.get(config.task)
 
 
-def _data(c: RunConfig, quotation: Quotation, lane: ExportLane) -> list[str]:
+def _data(c: RunConfig, quotation: Quotation, lane: Lane) -> list[str]:
     """Sources of what the batches are made from, and of the function that makes them."""
     quote = quotation.quote
     if TASKS[c.task].nodes:
@@ -266,10 +267,10 @@ def _club() -> str:
     return "\n".join(lines)
 
 
-def _text(c: RunConfig, quotation: Quotation, lane: ExportLane) -> list[str]:
+def _text(c: RunConfig, quotation: Quotation, lane: Lane) -> list[str]:
     """Sources that read the text of a task; none for other tasks. A lane that hides its text, or where a
     server's secret is in the hash that names it, can't check that the script reads the same one."""
-    started = lane.recording.started if lane.recording else None
+    started = lane.started
     sha = started.text if started else None
     if c.task == "text":
         is_keyed = bool(sha) and not str(sha).startswith(c.text)
@@ -537,12 +538,15 @@ def _optimizers(c: RunConfig) -> list[str]:
     return lines
 
 
-def _main(lane: ExportLane) -> str:
+def _main(lane: Lane) -> str:
     """Source of what runs when the file is run, and not where it is read by something else."""
-    c, it = configured(lane.config).placed(), lane.recording
+    c = configured(lane.config).placed()
     steps, note = max(1, c.steps), ""
-    if it is not None and it.status == "diverged":
-        steps, note = len(it.steps), f"  # of {c.steps}: then the run counted as diverged"
+    if lane.recordings and lane.recording.status == "diverged":
+        steps, note = (
+            len(lane.recording.steps),
+            f"  # of {c.steps}: then the run counted as diverged",
+        )
     loss = f", lambda *x: loss_with_z(*x, {c.zloss!r})" if c.zloss else ""
     said = [
         "tail = losses[-max(1, len(losses) // 10) :]  # the last tenth",

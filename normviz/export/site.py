@@ -22,14 +22,14 @@ from ..duel.presets import PRESETS
 from ..limits import MAX_LANES
 from ..observed import KEY
 from ..player import SCRIPTS, version
-from ..runs.frames import Frames, LaneFrame
+from ..runs.frames import Frames
+from ..runs.lane import Lane, stored_lane
 from ..runs.store import Run, Store
 from ..tour import STEPS
 from . import live as trained
-from .lane import ExportLane, stored_lane
 from .pictures import picture
 from .preview import tags
-from .replay import frames, replay
+from .replay import replay
 
 NUMBER = re.compile(r"\d{1,18}")
 TOUR = "The tour"
@@ -49,7 +49,7 @@ class SiteDuel:
     group: str
     title: str
     words: str
-    lanes: tuple[ExportLane, ...]
+    lanes: tuple[Lane, ...]
     probe: str | None = None
 
 
@@ -92,7 +92,7 @@ def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
     return list(found.values())
 
 
-def _lanes(runs: Sequence[Run], frames: Frames) -> tuple[ExportLane, ...]:
+def _lanes(runs: Sequence[Run], frames: Frames) -> tuple[Lane, ...]:
     return tuple(stored_lane(name, run, frames) for name, run in zip("ABCD", runs, strict=False))
 
 
@@ -169,7 +169,7 @@ def site(
     cards: dict[str, list[str]] = {}
     tour = [f"{duel.name}.html" for duel in duels if duel.group == TOUR]
     for duel in duels:
-        lanes = frames(duel.lanes, SHOWN)
+        lanes = names.with_names(duel.lanes)
         yield (
             f"{duel.name}.png",
             picture(
@@ -225,10 +225,10 @@ def write(folder: Path, files: Iterator[tuple[str, bytes]]) -> Iterator[str]:
 
 
 def _outcome(duel: SiteDuel) -> str:
-    return " ".join(f"{lane.name}: {lane.verdict}." for lane in duel.lanes)
+    return " ".join(f"{lane.letter}: {lane.verdict}." for lane in duel.lanes)
 
 
-def _card(duel: SiteDuel, lanes: Sequence[LaneFrame]) -> str:
+def _card(duel: SiteDuel, lanes: Sequence[Lane]) -> str:
     alt = escape(thumb.finding(lanes))
     drawn = thumb.svg(lanes).replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
     return (

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ..catalog import PROBES
 from ..catalog.probes import ProbeRecord
 from ..observed import Observed, Settings
-from ..runs import Steps
-from .lane import ExportLane
+from ..runs import Recording, Steps
+from ..runs.lane import Lane
 
 Type = Literal["text", "integer", "number", "yes or no"]
 Table = Literal["runs", "steps", "layers", "probes", "columns"]
@@ -135,25 +135,25 @@ UPDATES = "update_ratio"
 """The probe that has no value where no update was made: such rows are left out."""
 
 
-def tables(lanes: Sequence[ExportLane]) -> dict[Table, pa.Table]:
+def tables(lanes: Sequence[Lane]) -> dict[Table, pa.Table]:
     """The tables runs, steps, layers, probes and columns of some lanes, from all their seeds.
 
     Raises ValueError for a lane without a run. `.to_pandas()` makes a DataFrame of one.
     """
-    runs = [run for lane in lanes for run in lane.seeds]
-    probes = dict.fromkeys(key for run in runs for key in run.recorded.probes)
+    runs = [(lane, it) for lane in lanes for it in (lane.recording, *lane.recordings[1:])]
+    probes = dict.fromkeys(key for _, it in runs for key in it.probes)
     return {
-        "runs": _rows("runs", [_run(run) for run in runs]),
-        "steps": pa.concat_tables([steps(run) for run in runs]).unify_dictionaries(),
-        "layers": pa.concat_tables([layers(run) for run in runs]).unify_dictionaries(),
+        "runs": _rows("runs", [_run(*run) for run in runs]),
+        "steps": pa.concat_tables([steps(*run) for run in runs]).unify_dictionaries(),
+        "layers": pa.concat_tables([layers(*run) for run in runs]).unify_dictionaries(),
         "probes": _rows("probes", [_probe(PROBES[key]) for key in probes]),
         "columns": _rows("columns", [asdict(column) for column in COLUMNS]),
     }
 
 
-def steps(lane: ExportLane) -> pa.Table:
-    """One row a step."""
-    s, c = lane.recorded.steps, lane.config
+def steps(lane: Lane, it: Recording) -> pa.Table:
+    """One row a step of one of the lane's runs."""
+    s, c = it.steps, it.config
     columns = {
         "step": s.step,
         "tokens": _tokens(c, s),
@@ -164,7 +164,7 @@ def steps(lane: ExportLane) -> pa.Table:
         "logit_rms": pa.array(s.logit_rms, mask=np.isnan(s.logit_rms)),
         "finite": _finite(c, s),
     }
-    return _table("steps", {**_names(lane, len(s.step)), **columns})
+    return _table("steps", {**_names(lane, it, len(s.step)), **columns})
 
 
 def _tokens(config: Settings, steps: Steps) -> Any:
@@ -185,15 +185,15 @@ def _finite(config: Settings, steps: Steps) -> NDArray[np.bool_]:
     return np.isfinite(steps.loss) & np.isfinite(steps.grad_norm)
 
 
-def layers(lane: ExportLane) -> pa.Table:
-    """One row a probe, recorded step and layer; the layers that a probe does not have are not there."""
-    it, at = lane.recorded, list[np.ndarray]()
-    s = it.steps
+def layers(lane: Lane, it: Recording) -> pa.Table:
+    """One row a probe, recorded step and layer of one of the lane's runs; the layers that a probe does not
+    have are not there."""
+    s, at = it.steps, list[np.ndarray]()
     for i, key in enumerate(it.probes):
         values = s.layers[:, i]
         there = np.full(values.shape, True)
         there[:, : PROBES[key].first_layer] = False
-        if isinstance(lane.config, Observed):
+        if it.is_observed:
             there &= ~np.isnan(values)  # a gap
         elif key == UPDATES:
             there[np.isnan(values).all(axis=1)] = False
@@ -208,16 +208,16 @@ def layers(lane: ExportLane) -> pa.Table:
         "value": value,
         "finite": np.isfinite(value),
     }
-    return _table("layers", {**_names(lane, len(value)), **columns})
+    return _table("layers", {**_names(lane, it, len(value)), **columns})
 
 
-def _names(lane: ExportLane, n: int) -> dict[str, pa.Array]:
-    """The columns that name the lane and its seeds, `n` times the same."""
+def _names(lane: Lane, it: Recording, n: int) -> dict[str, pa.Array]:
+    """The columns that name the lane and the run's seeds, `n` times the same."""
     same = np.zeros(n, np.int32)
     return {
-        "lane": pa.DictionaryArray.from_arrays(same, [lane.name]),
-        "run": pa.DictionaryArray.from_arrays(same, [lane.key]),
-        **{name: _seed(lane.config, name, n) for name in ("init_seed", "data_seed")},
+        "lane": pa.DictionaryArray.from_arrays(same, [lane.letter]),
+        "run": pa.DictionaryArray.from_arrays(same, [it.key]),
+        **{name: _seed(it.config, name, n) for name in ("init_seed", "data_seed")},
     }
 
 
@@ -228,17 +228,16 @@ def _seed(config: Settings, name: str, n: int) -> pa.Array:
     return pa.repeat(getattr(config, name), n)
 
 
-def _run(lane: ExportLane) -> dict[str, Any]:
-    it, c = lane.recorded, lane.config
-    started, bad = it.started, it.first_bad
+def _run(lane: Lane, it: Recording) -> dict[str, Any]:
+    c, started, bad = it.config, it.started, it.first_bad
     names = ("device", "engine", "threads", "parameters", "chance", "floor", "text")
     return {
-        "lane": lane.name,
-        "run": lane.key,
-        "config": json.dumps(lane.settings, sort_keys=True, separators=(",", ":")),
+        "lane": lane.letter,
+        "run": it.key,
+        "config": json.dumps(lane.settings(c), sort_keys=True, separators=(",", ":")),
         "status": it.status,
         "verdict": it.verdict.sentence,
-        "final_loss": lane.final_loss,
+        "final_loss": it.final if len(it.steps) else None,
         "held_out_loss": it.held_out,
         **{name: getattr(started, name) if started else None for name in names},
         "bad_step": bad and bad.step,

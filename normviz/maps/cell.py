@@ -15,7 +15,7 @@ import numpy as np
 from ..config import RunConfig
 from ..execution import TaskError
 from ..home import home
-from ..runs import Recording, RecordingBuilder, failed
+from ..runs import Recording, RecordingBuilder, empty
 from ..runs.store import StoreError
 from ..runs.store.machine_lock import beside_others
 from ..training.events import Started, Step
@@ -73,7 +73,7 @@ def measure(config: RunConfig, early: bool) -> Recording:
         gc.enable()
     seconds = time.process_time() - began
     if error is not None:
-        return replace(failed(config, error), seconds=seconds)
+        return replace(empty(config, "failed", error), seconds=seconds)
     it = builder.recording()
     rows = np.flatnonzero(np.isin(it.steps.layer_steps, kept))
     return replace(it, steps=it.steps.with_layers_of(rows), message=reason, seconds=seconds)

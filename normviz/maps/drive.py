@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..cores import cores
 from ..execution import Began, Ended, Executor, Local
-from ..runs import Recording, failed
+from ..runs import Recording, empty
 from ..runs.store import Run, Store
 from .cell import train_cell
 from .early import is_flat
@@ -107,7 +107,7 @@ def _trained(
 
 def _keep(store: Store, ended: Ended[Cell]) -> Done:
     """Into the store, as one write."""
-    it, run = ended.result or failed(ended.task.config, ended.problem or ""), None
+    it, run = ended.result or empty(ended.task.config, "failed", ended.problem or ""), None
     if it.status != "failed" and it.started is not None:
         (run,) = store.keep_all([it], "sweep")
     return Done(ended.task, it, run)

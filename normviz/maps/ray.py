@@ -30,7 +30,7 @@ from ..execution.executor import STOP_SECONDS
 from ..limits import MAX_CELLS
 from ..model import texts
 from ..model.characters import TextError
-from ..runs import Recording, failed
+from ..runs import Recording, empty
 from ..runs.store import Store, StoreError
 from .cell import measure, warm
 from .grid import Cell, SweepError
@@ -186,7 +186,7 @@ def normviz_cell(
         if text is not None and not texts.is_here(config.text):
             texts.add(text, needed=lambda: Store().needed_texts())
     except (TextError, StoreError) as error:
-        return failed(config, str(error))
+        return empty(config, "failed", str(error))
     warm()
     gc.collect()
     return measure(config, early)

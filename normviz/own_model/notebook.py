@@ -19,7 +19,7 @@ from ..observed import label
 from ..player import in_script, live_page, posted
 from ..result import FRAME_HEIGHT
 from ..runs import Recording, Steps
-from ..runs.frames import lane_frame
+from ..runs.lane import Lane
 from ..training.events import Step
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ class Notebook:
         return POST.format(numbers=numbers, name=self.name)
 
     def _numbers(self, it: Recording, keys: Sequence[str]) -> dict[str, Any]:
-        lanes = {key: lane_frame(it, f"A  {label(it.config)}", key) for key in keys}
-        return posted(lanes, live=True)
+        return posted(Lane(f"A  {label(it.config)}", it.config, (it,)), keys, live=True)
 
     def rest(self, result: object = None) -> None:
         """After a cell that trained: put a replay in place of the frame."""

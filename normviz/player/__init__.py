@@ -5,11 +5,10 @@ script runs in all of them, so a replay moves exactly as the live page did.
 """
 
 from .bundle import SCRIPTS, css, folder, joined, script, vega, version
-from .message import Have, Sent, message
+from .message import CARRIED, Have, Sent, message
 from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
 from .specs import VIEWS, ChartOptions, View
 from .templates import templates
-from .walks import CARRIED, Walk
 
 __all__ = [
     "CARRIED",
@@ -20,7 +19,6 @@ __all__ = [
     "Sent",
     "SharedFiles",
     "View",
-    "Walk",
     "css",
     "document",
     "folder",

@@ -7,18 +7,22 @@ on the numbers but not on the cursor (axes, words, peaks) is made here.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import charts
+from ..anatomy.walk import CARRIED, walk
 from ..catalog import PROBES
 from ..charts.palette import COMPARING, PALETTE, paper
-from ..charts.scale import shown
-from ..runs.frames import LaneFrame
-from .packing import coded, packed
+from ..observed import configured
+from ..runs import Recording
+from ..runs.lane import Lane
 from .specs import Axes, ChartOptions, axes, specs, walkable
-from .walks import Walk, numbers, plans
 
 Have = tuple[int, int]
 """Of one lane: losses and layer records that the browser has."""
@@ -36,149 +40,155 @@ class Sent:
 
 
 def message(
-    lanes: Sequence[LaneFrame],
+    lanes: Sequence[Lane],
+    probe: str,
     sent: Sent,
     *,
     live: bool,
     options: ChartOptions,
-    repeats: Sequence[Sequence[LaneFrame]] = (),
-    walks: Sequence[Walk] = (),
+    walk: bool = True,
 ) -> dict[str, Any]:
-    """What a browser lacks to show `lanes`, as a JSON object; `sent` is brought up to date.
+    """What a browser lacks to show a probe of `lanes`, as a JSON object; `sent` is brought up to date.
 
-    `live` says that steps will follow: axes then keep room for them. All lanes hold one probe.
-    `repeats` holds the runs of each lane from all seeds, its own among them; `walks` what the
-    signal walk draws, where that is looked at.
+    `live` says that steps will follow: axes then keep room for them. Without `walk` the numbers of the
+    signal walk are left out where it is looked at: they do not depend on the probe.
     """
     if not walkable(lanes) and options.view == "walk":
-        options, walks = replace(options, view="heat"), ()
-    drawn = axes(lanes, repeats, options, live)
+        options = replace(options, view="heat")
+    runs = [lane.recording for lane in lanes]
+    drawn = axes(lanes, probe, options, live)
     out: dict[str, Any] = {"live": live, "view": options.view}
-    out |= _numbers(lanes, repeats, sent)
-    out |= _walks(walks, sent, live)
-    out |= _charts(lanes, drawn, options, sent)
+    out |= _numbers(runs, probe, sent)
+    out |= _repeats([lane.repeats for lane in lanes], sent)
+    if walk and options.view == "walk":
+        out |= _walks(runs, sent, live)
+    out |= _charts(lanes, probe, drawn, options, sent)
     if not live:
-        out["findings"] = _findings(lanes, drawn)
+        out["findings"] = _findings(lanes, probe, drawn)
     return out
 
 
-def _numbers(
-    lanes: Sequence[LaneFrame], repeats: Sequence[Sequence[LaneFrame]], sent: Sent
-) -> dict[str, Any]:
-    """The numbers of the lanes and of their repeats beyond those that the browser has."""
-    if len(sent.have) != len(lanes):
-        sent.have = [(0, 0)] * len(lanes)
-    out: dict[str, Any] = {"lanes": list(map(_fresh, lanes, sent.have))}
-    sent.have = [(len(lane.loss), len(lane.probe_steps)) for lane in lanes]
-    counts = [[len(frame.loss) for frame in frames] for frames in repeats]
+def _numbers(runs: Sequence[Recording], probe: str, sent: Sent) -> dict[str, Any]:
+    """The numbers of the lanes' own runs beyond those that the browser has."""
+    if len(sent.have) != len(runs):
+        sent.have = [(0, 0)] * len(runs)
+    fresh = [_fresh(run, probe, have) for run, have in zip(runs, sent.have, strict=True)]
+    sent.have = [(len(run.losses), len(run.layers(probe).step)) for run in runs]
+    return {"lanes": fresh}
+
+
+def _repeats(repeats: Sequence[Sequence[Recording]], sent: Sent) -> dict[str, Any]:
+    """The losses of the lanes' runs from all seeds beyond those that the browser has."""
+    out: dict[str, Any] = {}
+    counts = [[len(run.losses) for run in runs] for runs in repeats]
     if [len(one) for one in sent.repeats] != [len(one) for one in counts]:
         sent.repeats = [[0] * len(one) for one in counts]
     if any(repeats):
         out["repeats"] = [
             [
-                {"from": start, "loss": packed(frame.loss[start:])}
-                for frame, start in zip(frames, starts, strict=True)
+                {"from": start, "loss": packed(run.losses[start:])}
+                for run, start in zip(runs, starts, strict=True)
             ]
-            for frames, starts in zip(repeats, sent.repeats, strict=True)
+            for runs, starts in zip(repeats, sent.repeats, strict=True)
         ]
     sent.repeats = counts
     return out
 
 
-def _walks(walks: Sequence[Walk], sent: Sent, live: bool) -> dict[str, Any]:
+def _walks(runs: Sequence[Recording], sent: Sent, live: bool) -> dict[str, Any]:
     """The numbers of the signal walks, and their plans where those changed."""
-    if not walks:
-        return {}
-    if len(sent.walks) != len(walks):
-        sent.walks = [0] * len(walks)
-    out: dict[str, Any] = {"carried": numbers(walks, sent.walks)}
-    sent.walks = [len(one.records) for one in walks]
-    if (constant := plans(walks, live)) != sent.plans:
+    if len(sent.walks) != len(runs):
+        sent.walks = [0] * len(runs)
+    out: dict[str, Any] = {"carried": numbers(runs, sent.walks)}
+    sent.walks = [len(run.layers(CARRIED[0]).step) for run in runs]
+    if (constant := plans(runs, live)) != sent.plans:
         out["walk"] = sent.plans = constant
     return out
 
 
 def _charts(
-    lanes: Sequence[LaneFrame], drawn: Axes, options: ChartOptions, sent: Sent
+    lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions, sent: Sent
 ) -> dict[str, Any]:
     """The rows that no cursor changes; and the charts, where they changed."""
     sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
     out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
-    known = (lanes[0].probe, drawn, options, tuple(map(_identity, lanes)))
+    known = (probe, drawn, options, tuple(_identity(lane, probe) for lane in lanes))
     if known != sent.charts:
-        out |= _about(lanes, drawn, options)
-        out["charts"] = specs(lanes, drawn, options)
+        out |= _about(lanes, probe, drawn, options)
+        out["charts"] = specs(lanes, probe, drawn, options)
     sent.charts = known
     return out
 
 
-def _findings(lanes: Sequence[LaneFrame], drawn: Axes) -> dict[str, str]:
+def _findings(lanes: Sequence[Lane], probe: str, drawn: Axes) -> dict[str, str]:
     """What each chart shows, in words."""
-    have, lack = [lane for lane in lanes if not lane.lacks], charts.sentences.lacking(lanes)
+    lacking = charts.sentences.lacking
+    have, lack = [x for x in lanes if not x.recording.lacks(probe)], lacking(lanes, probe)
     found = {
-        f"heat{i}": " ".join(charts.sentences.lacking([lane]) or [charts.heatmap.finding(lane)])
+        f"heat{i}": " ".join(lacking([lane], probe) or [charts.heatmap.finding(lane, probe)])
         for i, lane in enumerate(lanes)
     }
     if drawn.between is not None:
-        found["ratio"] = charts.ratio.finding(*lanes[:2])
+        found["ratio"] = charts.ratio.finding(lanes[0], lanes[1], probe)
     return {
         "loss": charts.loss.finding(lanes),
-        "bars": " ".join([charts.bars.finding(have), *lack] if have else lack),
-        "lines": " ".join([charts.lines.finding(have), *lack] if have else lack),
+        "bars": " ".join([charts.bars.finding(have, probe), *lack] if have else lack),
+        "lines": " ".join([charts.lines.finding(have, probe), *lack] if have else lack),
         **found,
     }
 
 
-def _identity(lane: LaneFrame) -> tuple[object, ...]:
-    return lane.label, lane.scheme, lane.depth, lane.steps, lane.has_gaps
+def _identity(lane: Lane, probe: str) -> tuple[object, ...]:
+    run = lane.recording
+    return lane.label, run.config.scheme, run.depth, run.total, run.layers(probe).has_gaps
 
 
-def _fresh(lane: LaneFrame, have: Have) -> dict[str, Any]:
-    """The numbers of a lane beyond those that the browser has."""
-    losses, records = have
+def _fresh(run: Recording, probe: str, have: Have) -> dict[str, Any]:
+    """The numbers of a run beyond those that the browser has."""
+    (losses, records), layers = have, run.layers(probe)
     return {
         "from": [losses, records],
-        "loss": packed(lane.loss[losses:]),
-        "records": lane.probe_steps[records:].tolist(),
-        "values": packed(shown(lane)[records:]),
-        "bad": charts.sentences.first_bad(lane),
+        "loss": packed(run.losses[losses:]),
+        "records": layers.step[records:].tolist(),
+        "values": packed(layers.drawn[records:]),
+        "bad": run.bad,
     }
 
 
-def _about(lanes: Sequence[LaneFrame], drawn: Axes, options: ChartOptions) -> dict[str, Any]:
+def _about(lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions) -> dict[str, Any]:
     """What is constant about the lanes, and the axes."""
     styles = charts.styles_of(lanes, options.dark)
-    probe = PROBES[lanes[0].probe]
+    elsewhere = any(lane.recording.config.family != "decoder" for lane in lanes)
     return {
-        "probe": probe.key,
+        "probe": probe,
         "domain": {**asdict(drawn.values), "loss": drawn.loss},
         "between": asdict(drawn.between) if drawn.between else None,
         "paper": paper(options.dark),
         "about": [
             {
-                "name": charts.sentences.name(lane),
-                "short": charts.sentences.short(lane),
+                "name": lane.title,
+                "short": lane.letter,
                 "color": style.color,
                 "earlier": bool(lane.earlier),
-                "depth": lane.depth,
-                "row": lane.row,
-                "unit": lane.unit,
+                "depth": lane.recording.depth,
+                "row": lane.recording.row,
+                "unit": lane.recording.unit,
                 "walks": walkable([lane]),
-                "steps": lane.steps,
-                "first": probe.first_layer,
+                "steps": lane.recording.total,
+                "first": PROBES[probe].first_layer,
             }
             for lane, style in zip(lanes, styles, strict=True)
         ],
-        "probes": choices(offered(lanes), any(lane.family != "decoder" for lane in lanes)),
-        "lacking": " ".join(charts.sentences.lacking(lanes)),
+        "probes": choices(offered(lanes, probe), elsewhere),
+        "lacking": " ".join(charts.sentences.lacking(lanes, probe)),
         "palette": coded(PALETTE),
         "comparing": coded(COMPARING),
     }
 
 
-def offered(lanes: Sequence[LaneFrame]) -> list[str]:
+def offered(lanes: Sequence[Lane], shown: str = "") -> list[str]:
     """The probes that one of the lanes has at least, and the one that is shown, in the order of the list."""
-    there = {key for lane in lanes for key in (lane.probe, *(lane.recorded or PROBES.keys()))}
+    there = {shown, *(key for lane in lanes for key in lane.recording.probes)}
     return [key for key in PROBES.keys() if key in there]  # noqa: SIM118 (a registry)
 
 
@@ -196,3 +206,36 @@ def choices(keys: Sequence[str], elsewhere: bool = False) -> list[dict[str, str]
         }
         for r in records
     ]
+
+
+def numbers(runs: Sequence[Recording], have: Sequence[int]) -> list[dict[str, Any]]:
+    """Of each lane's run the records beyond those that the browser has, probe by probe."""
+    return [
+        {
+            "from": start,
+            "records": run.layers(CARRIED[0]).step[start:].tolist(),
+            "values": {key: packed(run.layers(key).drawn[start:]) for key in CARRIED},
+        }
+        for run, start in zip(runs, have, strict=True)
+    ]
+
+
+def plans(runs: Sequence[Recording], live: bool) -> dict[str, Any]:
+    """What is constant: each lane's picture, and the scales that all lanes share."""
+    domains = {}
+    for key in CARRIED:
+        layers = [run.layers(key) for run in runs]
+        domain = charts.quantised_domain(PROBES[key], layers, live=live)
+        domains[key] = {"lo": domain.lo, "hi": domain.hi}
+    return {"plans": [walk(configured(run.config)) for run in runs], "domains": domains}
+
+
+def packed(values: NDArray[np.float64]) -> str:
+    """Base64 of the numbers as little-endian float32, row by row; NaN and infinity survive."""
+    with np.errstate(over="ignore"):
+        return coded(values.astype("<f4"))
+
+
+def coded(values: NDArray[np.float32] | NDArray[np.uint8]) -> str:
+    """Base64 of the bytes as they are."""
+    return b64encode(values.tobytes()).decode("ascii")

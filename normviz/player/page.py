@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, TypedDict, Unpack
 
 from ..duel import names
-from ..observed import Observed, Settings
-from ..runs.frames import LaneFrame
+from ..observed import Settings
+from ..runs.lane import Lane
 from .bundle import SCRIPTS, css
-from .message import Sent, choices, message
+from .message import CARRIED, Sent, choices, message, numbers, offered, plans
 from .specs import VIEWS, ChartOptions, walkable
-from .walks import CARRIED, Walk, numbers, plans
 
 DOCUMENT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -84,44 +84,44 @@ class SharedFiles(TypedDict, total=False):
 
 
 def page(
+    lanes: Sequence[Lane],
     title: str,
     words: str,
-    frames: Mapping[str, Sequence[LaneFrame]],
-    configs: Sequence[Settings],
     probe: str | None = None,
-    repeats: Sequence[Sequence[LaneFrame]] = (),
-    engines: Iterable[str] = (),
     **outside: Unpack[SharedFiles],
 ) -> str:
-    """The file's text: `frames` are the duel's lanes by probe; `probe` is shown first; `repeats` holds
-    the runs of each lane from all seeds, its own among them; `engines` the engine of every run."""
-    if not frames:
-        raise ValueError("a replay needs at least one probe's lanes, got none")
-    elsewhere = any(lane.family != "decoder" for lanes in frames.values() for lane in lanes)
-    offered = choices(list(frames), elsewhere)
+    """The file's text; `probe` is shown first. Raises ValueError for no lane, or one that nobody ran."""
+    if not lanes:
+        raise ValueError("a replay needs at least one lane, got none")
+    configs = [lane.config for lane in lanes]
+    engines = [engine for lane in lanes for engine in lane.engines]
+    lanes, keys = [_begun(lane) for lane in lanes], offered(lanes)
+    every = choices(keys, any(lane.recording.config.family != "decoder" for lane in lanes))
     pool: dict[str, int] = {}
-    probes = {key: _probe(lanes, offered, pool, repeats) for key, lanes in frames.items()}
+    probes = {key: _probe(lanes, key, every, pool) for key in keys}
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
-    if set(CARRIED) <= set(frames) and walkable(next(iter(frames.values()))):
-        walks = [
-            Walk(config, {key: frames[key][i] for key in CARRIED})
-            for i, config in enumerate(configs)
-            if not isinstance(config, Observed)
-        ]
+    if set(CARRIED) <= set(keys) and walkable(lanes):
+        runs = [lane.recording for lane in lanes]
         file["walk"] = {
-            "carried": numbers(walks, [0] * len(walks)),
-            "walk": plans(walks, live=False),
+            "carried": numbers(runs, [0] * len(runs)),
+            "walk": plans(runs, live=False),
         }
     start = START.format(
         numbers=in_script(file),
         name=in_script(names.file_name(configs)),
         caption=in_script(names.caption(configs, engines)),
-        probe=in_script(probe if probe in frames else next(iter(frames))),
+        probe=in_script(probe if probe in keys else keys[0]),
     )
     scripts = script_tags(outside.get("scripts", ()))
     return replay_document(title, words, start, scripts, _ways(outside), outside.get("head", ""))
+
+
+def _begun(lane: Lane) -> Lane:
+    """The lane without repeats that have not begun."""
+    begun = (run for run in lane.repeats[1:] if len(run.steps))
+    return replace(lane, recordings=(lane.recording, *begun))
 
 
 def live_page(settings: Settings, probe: str) -> str:
@@ -144,13 +144,10 @@ def replay_document(
     return document(title, body, head, LINES)
 
 
-def posted(lanes: Mapping[str, LaneFrame], live: bool) -> dict[str, Any]:
-    """What a window posts to a `live_page`: all numbers so far, of one lane by probe, and once each chart
-    and what all probes have alike."""
-    each = {
-        key: message([lane], Sent(), live=live, options=ChartOptions())
-        for key, lane in lanes.items()
-    }
+def posted(lane: Lane, probes: Sequence[str], live: bool) -> dict[str, Any]:
+    """What a window posts to a `live_page`: all numbers so far of one lane, probe by probe, and once each
+    chart and what all probes have alike."""
+    each = {key: message([lane], key, Sent(), live=live, options=ChartOptions()) for key in probes}
     pool: dict[str, int] = {}
     shared: dict[str, Any] = {}
     for it in each.values():
@@ -178,22 +175,19 @@ def _ways(outside: SharedFiles) -> str:
 
 
 def _probe(
-    lanes: Sequence[LaneFrame],
-    offered: list[dict[str, str]],
-    pool: dict[str, int],
-    repeats: Sequence[Sequence[LaneFrame]],
+    lanes: Sequence[Lane], probe: str, every: list[dict[str, str]], pool: dict[str, int]
 ) -> dict[str, Any]:
     """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
-    numbers = message(lanes, sent, live=False, options=ChartOptions(), repeats=repeats)
-    numbers |= {"probes": offered}
+    numbers = message(lanes, probe, sent, live=False, options=ChartOptions())
+    numbers |= {"probes": every}
     del numbers["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
             sent.charts = None
             options = ChartOptions(linear=linear, view=view)
-            out = message(lanes, sent, live=False, options=options, repeats=repeats)
+            out = message(lanes, probe, sent, live=False, options=options, walk=False)
             charts = {
                 name: pool.setdefault(json.dumps(spec), len(pool))
                 for name, spec in out["charts"].items()

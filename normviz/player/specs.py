@@ -11,7 +11,7 @@ from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec
 from ..charts.scale import Domain
 from ..charts.sentences import units
-from ..runs.frames import LaneFrame
+from ..runs.lane import Lane
 
 View = Literal["heat", "ratio", "lines", "walk"]
 """The chart below loss and bars: a heatmap per lane, the first lane's values divided by the
@@ -27,7 +27,7 @@ class ChartOptions:
     linear: bool = False
     view: View = "heat"
 
-    def compares(self, lanes: Sequence[LaneFrame]) -> bool:
+    def compares(self, lanes: Sequence[Lane]) -> bool:
         """Whether a quotient of two lanes is to be shown, and there is one."""
         return self.view == "ratio" and len(lanes) > 1 and charts.ratio.comparable(*lanes[:2])
 
@@ -46,54 +46,51 @@ class Axes:
     between: Domain | None
 
 
-def axes(
-    lanes: Sequence[LaneFrame],
-    repeats: Sequence[Sequence[LaneFrame]],
-    options: ChartOptions,
-    live: bool,
-) -> Axes:
+def axes(lanes: Sequence[Lane], probe: str, options: ChartOptions, live: bool) -> Axes:
     """The axes for everything so far; `live` keeps room for steps that will follow."""
-    values = charts.quantised_domain(
-        PROBES[lanes[0].probe], lanes, live=live, linear=options.linear
-    )
-    low, high = charts.loss.y_domain([*lanes, *(frame for frames in repeats for frame in frames)])
+    layers = [lane.recording.layers(probe) for lane in lanes]
+    values = charts.quantised_domain(PROBES[probe], layers, live=live, linear=options.linear)
+    low, high = charts.loss.y_domain([run for lane in lanes for run in lane.recordings])
     between = None
     if options.compares(lanes):
-        between = charts.ratio.domain(charts.ratio.quotient(*lanes[:2]))
+        between = charts.ratio.domain(charts.ratio.quotient(lanes[0], lanes[1], probe))
     return Axes(values, (0.0 if options.linear else low, high), between)
 
 
-def walkable(lanes: Sequence[LaneFrame]) -> bool:
+def walkable(lanes: Sequence[Lane]) -> bool:
     """Whether the signal walk can be drawn: its picture is of blocks that have a record, with attention and
     an FFN."""
-    return not any(lane.is_observed or FAMILIES[lane.family].first != "attention" for lane in lanes)
+    runs = (lane.recording for lane in lanes)
+    return all(
+        not run.is_observed and FAMILIES[run.config.family].first == "attention" for run in runs
+    )
 
 
-def specs(lanes: Sequence[LaneFrame], axes: Axes, options: ChartOptions) -> dict[str, Spec]:
+def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
-    styles = charts.styles_of(lanes, options.dark)
-    labels = tuple(lane.label for lane in lanes)
-    steps, depth = max(lane.steps for lane in lanes), max(lane.depth for lane in lanes)
-    probe, dark = PROBES[lanes[0].probe].key, options.dark
+    styles, dark = charts.styles_of(lanes, options.dark), options.dark
+    labels, runs = tuple(lane.label for lane in lanes), [lane.recording for lane in lanes]
+    steps, depth = max(run.total for run in runs), max(run.depth for run in runs)
     found = {
         "loss": charts.loss.spec(
             styles, labels, steps, axes.loss, dark, options.linear, units(lanes)
         ),
-        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, lanes[0].row),
+        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, runs[0].row),
     }
     if axes.between is not None:
-        frame = charts.ratio.quotient(*lanes[:2])
+        divided = charts.ratio.quotient(lanes[0], lanes[1], probe)
+        label = charts.ratio.label(lanes[0], lanes[1])
         found["ratio"] = charts.heatmap.spec(
-            charts.ratio.style(dark), frame.label, probe, depth, frame.steps, axes.between, dark,
-            comparing=True, has_gaps=frame.has_gaps,
+            charts.ratio.style(dark), label, probe, depth, divided.total, axes.between, dark,
+            comparing=True, has_gaps=divided.has_gaps,
         )  # fmt: skip
     elif options.view == "lines":
         found["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
     elif options.view != "walk":
-        for i, (lane, style) in enumerate(zip(lanes, styles, strict=True)):
+        for i, (label, run, style) in enumerate(zip(labels, runs, styles, strict=True)):
             found[f"heat{i}"] = charts.heatmap.spec(
-                style, lane.label, probe, lane.depth, lane.steps, axes.values, dark, row=lane.row,
-                has_gaps=lane.has_gaps,
+                style, label, probe, run.depth, run.total, axes.values, dark, row=run.row,
+                has_gaps=run.layers(probe).has_gaps,
             )  # fmt: skip
     config = charts.theme(dark)
     return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}

@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import charts
-from ..catalog import FAMILIES, PROBES
+from ..catalog import FAMILIES, PROBES, TASKS
 from ..catalog.probes import ROUNDING, recorded_by
 from ..charts.palette import COMPARING, PALETTE, LaneStyle, lane_styles, paper
 from ..charts.scale import Domain
-from ..runs.frames import LaneFrame
-from .message import choices
-from .packing import coded
-from .walks import CARRIED
+from .message import CARRIED, choices, coded
 
 LOW, HIGH = 0.00012345, 67890.5
 STEPS = 777777
@@ -96,7 +93,7 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
             for p in probes
         ],
         "choices": choices([p.key for p in probes]),
-        "about": {"row": FAMILIES["decoder"].rows, "unit": LaneFrame.unit, "walks": True},
+        "about": {"row": FAMILIES["decoder"].rows, "unit": TASKS["markov"].unit, "walks": True},
         "rounding": ROUNDING, "carried": CARRIED,
         "palette": coded(PALETTE), "comparing": coded(COMPARING), "paper": paper(False),
         "styles": {

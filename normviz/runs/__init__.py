@@ -10,7 +10,7 @@ from .recording import (
     Status,
     Steps,
     collect,
-    failed,
+    empty,
 )
 
 __all__ = [
@@ -23,5 +23,5 @@ __all__ = [
     "Status",
     "Steps",
     "collect",
-    "failed",
+    "empty",
 ]

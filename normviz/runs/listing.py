@@ -83,7 +83,7 @@ class RunList:
         kept = self._kept.get(run.id)
         if kept is None or run.is_open:
             it = self.store.recording(run, layers=False)
-            kept = RunOutcome(verdict(run, it, self.store), it.final, len(it.steps))
+            kept = RunOutcome(verdict(it, self.store), it.final, len(it.steps))
             if run.ended is not None:
                 if len(self._kept) >= KEPT:
                     self._kept.clear()

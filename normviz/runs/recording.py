@@ -7,19 +7,19 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, get_args
+from math import ceil
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import PROBES, SCHEMES, TASKS
-from ..catalog.probes import recorded_by
-from ..observed import Observed, Settings
+from ..catalog import FAMILIES, PROBES, SCHEMES, TASKS
+from ..catalog.probes import ROUNDING, recorded_by
+from ..observed import OWN_UNIT, Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from .verdict import (
     LEARNED,
     PLATEAUS,
-    SeedResult,
     Verdict,
     beside_held_out,
     diverged,
@@ -27,6 +27,9 @@ from .verdict import (
     judge,
     observed,
 )
+
+if TYPE_CHECKING:
+    from .store import Run
 
 Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -126,6 +129,52 @@ class Steps:
         return sum(getattr(self, one.name).nbytes for one in fields(self))
 
 
+SELDOM = ("update_ratio", "token_cosine")
+"""Probes that not every step has: a run of 0 steps updates nothing, and one example has no pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerValues:
+    """A probe's values in the layers of a run, as charts draw them.
+
+    step    [m] steps at which it was recorded, ascending
+    values  [m, L+1] value per layer, 0 where it is lost in rounding; layers below the probe's first_layer
+            are NaN and mean nothing
+    ran     number of steps that the run has made, of `total`
+    """
+
+    probe: str
+    step: NDArray[np.int64]
+    values: NDArray[np.float64]
+    ran: int
+    total: int
+
+    @property
+    def drawn(self) -> NDArray[np.float64]:
+        """[m, layers] values from the probe's first layer up to the last block, a cosine as 1 minus it."""
+        record = PROBES[self.probe]
+        values = self.values[:, record.first_layer :]
+        return 1.0 - values if record.shown == "one_minus" else values
+
+    @property
+    def held_until(self) -> NDArray[np.int64]:
+        """[m] The first step that a record does not hold for: that of the next record, if it comes within
+        three steps or a fortieth of the run, else the next step. The last record holds as long as the one
+        before it."""
+        at = self.step
+        if not len(at):
+            return at
+        before = at[-2] if len(at) > 1 else at[-1] - 1
+        end = min(2 * at[-1] - before, max(self.ran, at[-1] + 1))
+        until = np.append(at[1:], end)
+        return np.where(until - at <= max(3, ceil(self.total / 40)), until, at + 1)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are steps between the records for which none holds."""
+        return bool((self.held_until[:-1] < self.step[1:]).any())
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """What a run recorded, finished or open.
@@ -143,6 +192,7 @@ class Recording:
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
                a hosted server shows it to the visitors who gave the text alone, and no file to take away
                has it
+    stored     the row of the store that it was read from, if it was
     """
 
     config: Settings
@@ -154,6 +204,7 @@ class Recording:
     seconds: float = 0.0
     probes: tuple[str, ...] = ()
     wrote: str = ""
+    stored: Run | None = None
 
     def __post_init__(self) -> None:
         if not self.probes:
@@ -213,9 +264,38 @@ class Recording:
         return float(measured[-1]) if len(measured) else None
 
     @property
-    def result(self) -> SeedResult:
-        """What it is among runs from other seeds."""
-        return SeedResult(self.verdict.sentence, self.losses, self.held_out)
+    def held_out_curve(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """[k] steps after which the held-out loss was measured, ascending, and [k] losses in nats."""
+        measured = ~np.isnan(self.steps.held_out)
+        return self.steps.step[measured], self.steps.held_out[measured]
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether it is of somebody's own model: a loss that is NaN was not measured there."""
+        return isinstance(self.config, Observed)
+
+    @property
+    def unit(self) -> str:
+        """Unit of its losses."""
+        return OWN_UNIT if self.is_observed else TASKS[self.config.task].unit
+
+    @property
+    def row(self) -> str:
+        """What a row of its layers is: "layer", or "time step" of a recurrent net."""
+        return FAMILIES[self.config.family].rows
+
+    @property
+    def edits(self) -> tuple[tuple[int, float], ...]:
+        """(step, peak learning rate) of each change of the rate that it has reached."""
+        return tuple(edit for edit in self.config.lr_edits if edit[0] < len(self.steps))
+
+    @property
+    def bad(self) -> tuple[int, int | None] | None:
+        """(step, layer or None) where it diverged: as recorded, else its first bad loss."""
+        if self.first_bad is not None:
+            return self.first_bad.step, self.first_bad.layer
+        lost = np.flatnonzero(~np.isfinite(self.losses))
+        return None if self.is_observed or not len(lost) else (int(lost[0]), None)
 
     @property
     def clipped(self) -> float | None:
@@ -239,6 +319,44 @@ class Recording:
         """[m, L+1] values of a probe at the steps with layers. Raises ValueError for a probe that was
         not recorded."""
         return self.steps.layers[:, self.probes.index(probe)]
+
+    def lacks(self, probe: str) -> bool:
+        """Whether it does not record this probe."""
+        return probe not in self.probes
+
+    def layers(self, probe: str) -> LayerValues:
+        """A probe's values as charts draw them; none of a probe that it does not record."""
+        if probe not in self._layers:
+            values = self._without_rounding(probe)
+            step = self.steps.layer_steps[: len(values)]
+            # Where nothing was updated there is no update to measure, which is not the same as a NaN.
+            if probe in SELDOM:
+                there = ~np.isnan(values).all(axis=1)
+                step, values = step[there], values[there]
+            self._layers[probe] = LayerValues(probe, step, values, len(self.steps), self.total)
+        return self._layers[probe]
+
+    def for_charts_of(self, probes: Collection[str]) -> Recording:
+        """The same without the layers of other probes: a small part of the memory where somebody holds it."""
+        small = replace(self, steps=self.steps.with_layers_of(()))
+        for probe in probes:
+            layers = self.layers(probe)
+            small._layers[probe] = replace(layers, values=layers.values.copy())
+        return small
+
+    @cached_property
+    def _layers(self) -> dict[str, LayerValues]:
+        return {}
+
+    def _without_rounding(self, probe: str) -> NDArray[np.float64]:
+        """[m, L+1] values, 0 where they are below what float32 can tell from 0; none of a probe that it
+        does not record."""
+        if self.lacks(probe):
+            return np.empty((0, self.depth + 1))
+        values, larger = self.values(probe), PROBES[probe].rounds_with
+        if larger is None or self.lacks(larger):
+            return values
+        return np.where(values < ROUNDING * self.values(larger), 0.0, values)
 
     def at(self, probe: str, step: int, layer: int) -> float:
         """A probe's value; layer 0 is the embedding, -1 the last block. NaN where not recorded."""
@@ -281,9 +399,9 @@ class Recording:
         return self.verdict.kind in LEARNED
 
 
-def failed(config: Settings, message: str) -> Recording:
-    """The recording of a run that could not begin, with the reason as its message."""
-    return Recording(config, None, Steps.of([], config.rows), "failed", message=message)
+def empty(config: Settings, status: Status, message: str | None = None) -> Recording:
+    """The recording of a run that did not begin: "queued", or "failed" with the reason as its message."""
+    return Recording(config, None, Steps.of([], config.rows), status, message=message)
 
 
 class RecordingBuilder:

@@ -31,10 +31,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .recording import Recording
 
 WINDOW = 10
 NEAR_CHANCE = 0.03
@@ -77,24 +80,16 @@ def final_loss(losses: Floats) -> float:
         return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
-class SeedResult(NamedTuple):
-    """What came of a run that reached its end: its verdict, its losses [n], and its last held-out loss in
-    nats, None where none was measured."""
-
-    sentence: str
-    losses: Floats
-    held_out: float | None = None
-
-
-def of_seeds(ended: Sequence[SeedResult], seeds: int) -> str:
+def of_seeds(ended: Sequence[Recording], seeds: int) -> str:
     """The verdicts of all seeds in one sentence with the range of their final losses in nats, for example
     "learned in 5 of 5 seeds: loss 1.19 to 1.24; held-out 1.18 to 1.25".
 
-    `seeds` is the number of requested runs. A run that diverged has no final loss.
+    `ended` are the runs that reached their end, of `seeds` that were requested. One that diverged has no
+    final loss.
     """
     if not ended:
         return f"none of {seeds} seeds has a result yet"
-    heads = [re.split(r":|,? (?:at step|since|after) ", sentence)[0] for sentence, _, _ in ended]
+    heads = [re.split(r":|,? (?:at step|since|after) ", it.verdict.sentence)[0] for it in ended]
     counted = Counter(heads).most_common()
     said = ", ".join(
         f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"
@@ -102,7 +97,7 @@ def of_seeds(ended: Sequence[SeedResult], seeds: int) -> str:
     )
     kept = [it for head, it in zip(heads, ended, strict=True) if head != "diverged"]
     if kept:
-        said += f": loss {_range([final_loss(it.losses) for it in kept])}"
+        said += f": loss {_range([it.final for it in kept])}"
     if held_out := [it.held_out for it in kept if it.held_out is not None]:
         said += f"; held-out {_range(held_out)}"
     left = seeds - len(ended)

@@ -19,12 +19,15 @@ from ..model.families import build
 from ..model.flat import Flat, profile
 from ..model.init import initialise
 from ..model.transformer import Transformer
+from ..native.library import Unavailable
 from . import text_privacy
-from .choice import choose
 from .divergence import DivergenceGuard
+from .eager import Eager
 from .engine import Choice, Engine
 from .events import Edited, Event, Finished, Started, Step
 from .schedule import held_out_at, lr_at, peak_at, recorded, with_lr
+from .tape.compile import Unsupported
+from .tape.engine import Tape
 
 SAMPLE = 80
 """Characters that a trained model writes."""
@@ -140,3 +143,13 @@ def find_device(name: str) -> torch.device:
             name,
         )
     return torch.device("cuda" if there and name != "cpu" else "cpu")
+
+
+def choose(choice: Choice, config: RunConfig, model: Transformer, flat: Flat) -> tuple[Engine, str]:
+    """The engine of a run, and a sentence why it is not the tape, or "" where eager was asked for."""
+    if choice == "eager":
+        return Eager(config, model, flat), ""
+    try:
+        return Tape(config, model, flat), ""
+    except (Unsupported, Unavailable) as error:
+        return Eager(config, model, flat), str(error)

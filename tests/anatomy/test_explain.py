@@ -40,12 +40,14 @@ def test_so_does_the_code_of_every_attention(tiny: RunConfig) -> None:
             assert_the_same(tiny.replace(scheme=scheme, qk_norm=qk_norm, v_norm=v_norm))
 
 
+@pytest.mark.slow
 def test_so_does_the_code_of_every_setting(tiny: RunConfig) -> None:
     for scheme, change in product(("subln", "layerscale"), PRACTICE):
         with case(scheme, change):
             assert_the_same(tiny.replace(scheme=scheme, **change))
 
 
+@pytest.mark.slow
 def test_the_code_shown_starts_gains_and_norms_as_the_model_does() -> None:
     from normviz.model.families import build
     from normviz.model.marks import KEPT, mark_of

@@ -27,10 +27,10 @@ from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.charts import heatmap, quantised_domain
 from normviz.charts.palette import LOWEST
-from normviz.export import stored_lane
 from normviz.export.preview import CARD, Preview, draw, outcome, still
 from normviz.links import encode
 from normviz.runs.frames import Frames
+from normviz.runs.lane import stored_lane
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 
@@ -252,11 +252,13 @@ def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
     assert outcome(lanes).startswith("A Pre-LN: learned: loss 1.")
 
 
+@pytest.mark.slow
 def test_the_server_paints_a_heatmap_as_the_browser_does() -> None:
     """Up to one of 253 colours: the browser has its numbers with seven digits."""
     for lane in (make("pre"), make("post", ran=30), broken(), make("pre", steps=3000), few()):
-        domain = quantised_domain(PROBES[lane.probe], [lane])
-        here, there = heatmap.codes(lane, domain), cells(lane, domain)
+        layers = lane.recording.layers("grad_block")
+        domain = quantised_domain(PROBES["grad_block"], [layers])
+        here, there = heatmap.codes(lane, "grad_block", domain), cells(lane, domain)
         assert (np.abs(here.astype(int) - there) <= 1).all()
         special = (here < LOWEST) | (there < LOWEST)
         assert (here[special] == there[special]).all()

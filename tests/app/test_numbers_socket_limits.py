@@ -43,7 +43,7 @@ def client(folder: Path) -> Iterator[TestClient]:
 
 
 def snapshot() -> Any:
-    from normviz.app.asgi.snapshot import Topic, read_snapshot
+    from normviz.app.asgi.channel import Topic, read_snapshot
 
     return read_snapshot(Topic(tuple(hero()), "grad_block"))
 
@@ -57,7 +57,8 @@ def closed(line: WebSocketTestSession) -> WebSocketDisconnect:
 def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
     """Else each number that a script makes up is a text of its own, kept while anybody watches."""
     shot = snapshot()
-    n, m = (len(part) for part in (shot.lanes.frames[0].loss, shot.lanes.frames[0].probe_steps))
+    run = shot.lanes[0].recording
+    n, m = len(run.losses), len(run.layers("grad_block").step)
 
     async def texts(*have: tuple[Have, ...]) -> set[str]:
         return {await shot.text(one) for one in have}
@@ -69,7 +70,7 @@ def test_what_the_lanes_do_not_hold_counts_as_nothing(folder: Path) -> None:
 
 
 def test_a_moment_keeps_few_texts_and_those_asked_for_last(folder: Path) -> None:
-    from normviz.app.asgi.snapshot import TEXTS
+    from normviz.app.asgi.channel import TEXTS
 
     shot = snapshot()
 
@@ -199,7 +200,7 @@ def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestCl
 def test_other_routes_keep_their_threads(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normviz.app.asgi.snapshot import Snapshot, Topic
+    from normviz.app.asgi.channel import Snapshot, Topic
 
     may, looking, most = threading.Event(), [0], [0]
 
@@ -208,7 +209,7 @@ def test_other_routes_keep_their_threads(
         most[0] = max(most[0], looking[0])
         may.wait(60)
         looking[0] -= 1
-        return Snapshot(topic, {"words": "", "signature": ""}, None)
+        return Snapshot(topic, {"words": "", "signature": ""})
 
     monkeypatch.setattr("normviz.app.asgi.channel.read_snapshot", read_snapshot)
     with ThreadPoolExecutor(1) as pool, ExitStack() as stack:

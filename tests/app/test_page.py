@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from anatomy_kit import measure
 from crossing_kit import case
-from normviz.app.asgi.snapshot import Topic, read_snapshot
+from normviz.app.asgi.channel import Topic, read_snapshot
 from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
@@ -33,6 +33,7 @@ def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
     assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
 
 
+@pytest.mark.slow
 def test_a_switch_and_the_list_change_their_lane_alone_and_the_page_explains_it(page: Open) -> None:
     """One after another on one page: those of the switch, and one of each family."""
     at = page()
@@ -50,6 +51,7 @@ def test_a_switch_and_the_list_change_their_lane_alone_and_the_page_explains_it(
     assert len(at.selectbox(key="lane1_any_scheme").options) == len(SCHEMES)
 
 
+@pytest.mark.slow
 def test_pickers_change_their_lane_and_warn_of_a_norm_that_leaks(page: Open) -> None:
     at, expected = page(), RunConfig()
     for name, value in (("norm", "rmsnorm"), ("init", "torch"), ("qk_norm", "on")):
@@ -78,6 +80,7 @@ def more(at: AppTest, **state: str) -> list[str]:
 MORE = [name for names in GROUPS.values() for name in names]
 
 
+@pytest.mark.slow
 def test_every_setting_has_a_widget_and_a_search_finds_it(page: Open) -> None:
     """By name, choice and help."""
     assert {setting.group for setting in SETTINGS.values()} == {"", *GROUPS}
@@ -102,6 +105,7 @@ def test_the_settings_that_differ_come_first(page: Open) -> None:
     assert "width" in more(at)
 
 
+@pytest.mark.slow
 def test_knobs_change_all_lanes(page: Open) -> None:
     at = page()
     for name, value in (("depth", 24), ("warmup", 100), ("steps", 50), ("lr", 0.3)):
@@ -133,6 +137,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_a_bad_value_is_said_under_its_field_and_changes_nothing(page: Open) -> None:
     at = page()
     before = duel(at).lanes
@@ -215,6 +220,7 @@ def asked(at: AppTest) -> list[str]:
     return [words_of(one) for one in at.warning]
 
 
+@pytest.mark.slow
 def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
     page: Open, folder: Path
 ) -> None:
@@ -271,6 +277,7 @@ def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(pag
     assert at.button(key="train_before").proto.type == "secondary"
 
 
+@pytest.mark.slow
 def test_repeats_are_paused_stopped_and_left_like_the_lanes(page: Open, folder: Path) -> None:
     at = page()
     checked(at.button(key="repeat").click().run())
@@ -306,11 +313,11 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
     found = read_snapshot(topic).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
-    assert found and [frame.label for frame in found.frames] == labels
+    assert [lane.label for lane in found] == labels
     from normviz.app.session.backend import shared  # the page's own
 
     taken = share._taken(current(duel(at), shared())[0], shared(), "")
-    assert [one.config for one in taken.seeds] == seeded(SMALL, 5)[:4]
+    assert [run.config for run in taken.recordings] == seeded(SMALL, 5)[:4]
 
 
 def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
@@ -353,6 +360,7 @@ def test_the_diagrams_of_the_blocks_are_described(
 # Models that are not decoders
 
 
+@pytest.mark.slow
 def test_a_link_of_another_family_opens_with_its_formula_and_settings(page: Open) -> None:
     for family in FAMILIES:
         with case(family.key):

@@ -24,7 +24,7 @@ from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
 from normviz.runs.store import Run, Store
-from normviz.runs.store.admission import OTHERS
+from normviz.runs.store.queue import OTHERS
 
 pytestmark = pytest.mark.slow
 
@@ -203,12 +203,14 @@ def test_what_a_link_opened_stays_but_not_what_its_own_visitor_reloads(
 def test_a_copied_link_keeps_its_runs(page: Open, folder: Path) -> None:
     from normviz.app.session.backend import shared
     from normviz.app.views.duel import share
-    from normviz.app.views.duel.lanes import Lane
+
+    from normviz.runs.frames import Frames
+    from normviz.runs.lane import stored_lane
 
     store = Store(folder)
     run = kept(store, FREE)
     at = page()
-    share._keep(duel(at), [Lane(0, FREE, found(store, run))], shared())
+    share._keep(duel(at), [stored_lane("A", found(store, run), Frames(store))], shared())
     assert found(store, run).linked
 
 

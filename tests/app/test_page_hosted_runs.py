@@ -16,6 +16,7 @@ from normviz.runs.store import Store
 __all__ = ["become", "shelf"]
 
 
+@pytest.mark.slow
 def test_nobody_deletes_another_s_run_that_has_a_number_of_theirs(
     shelf: AppTest, folder: Path
 ) -> None:

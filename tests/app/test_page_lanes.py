@@ -25,7 +25,7 @@ def headline(at: AppTest) -> str:
 
 
 def names(*lanes: RunConfig) -> list[str]:
-    return [" ".join(lane_name(i, lane, lanes).split()) for i, lane in enumerate(lanes)]
+    return [" ".join(lane_name("ABCD"[i], lane, lanes).split()) for i, lane in enumerate(lanes)]
 
 
 def test_the_headline_is_the_verdict_or_says_what_is_not_trained_and_what_trains(

@@ -20,11 +20,13 @@ from normviz.duel.presets import PRESETS
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs.frames import Frames
+from normviz.runs.lane import stored_lane
 from normviz.runs.store import Store, retention
 from normviz.tour import STEPS
 from normviz.training.events import Started, Step
 
 
+@pytest.mark.slow
 def test_a_link_opens_the_curves_of_stored_runs_or_says_that_there_are_none(page: Open) -> None:
     at = page(encode([RunConfig(scheme="post")]))
     assert "at chance so far" in chips(at)[0] and len(runs(at)) == 1
@@ -110,6 +112,7 @@ def training(at: AppTest, store: Store, reach: int) -> tuple[int, ...]:
     return duel(at).runs
 
 
+@pytest.mark.slow
 def test_a_rate_for_settings_that_do_not_train_leaves_what_trains_alone(
     page: Open, folder: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_no_link_shows_a_traceback(page: Open) -> None:
             assert at.error and len(runs(at)) == 2
 
 
+@pytest.mark.slow
 def test_who_came_by_a_link_stops_nobody_elses_run(page: Open, folder: Path) -> None:
     """Reset, Train and fewer lanes stop the visitor's own runs; those of others go on."""
     lanes = [RunConfig(scheme=scheme, depth=3) for scheme in ("pre", "post")]
@@ -192,10 +196,9 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     assert shown(at)["probe"] == "update_ratio"
     stored = store.latest(config.key)
     assert stored is not None
-    lane = Frames(store).lane(stored, "A  Pre-LN", "update_ratio")
-    assert "not finite" not in json.dumps(
-        message([lane], Sent(), live=False, options=ChartOptions())
-    )
+    lane = stored_lane("A  Pre-LN", stored, Frames(store))
+    told = message([lane], "update_ratio", Sent(), live=False, options=ChartOptions())
+    assert "not finite" not in json.dumps(told)
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ def test_it_opens_with_the_shipped_measurement(cost: AppTest) -> None:
     assert len(numbers) == len(stored_results.shipped().rows)
 
 
+@pytest.mark.slow
 def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[CostSetting]) -> None:
     cost.select_slider(key="cost_width").set_value(64).run()
     cost.select_slider(key="cost_tokens").set_value(256).run()
@@ -56,6 +57,7 @@ def test_measure_asks_for_what_the_knobs_say(cost: AppTest, started: list[CostSe
     assert "Round 3 of 20" in bar.proto.text
 
 
+@pytest.mark.slow
 def test_too_much_is_a_sentence_and_no_button(cost: AppTest, started: list[CostSetting]) -> None:
     checked(cost.select_slider(key="cost_width").set_value(1024).run())
     assert "at most 180 are allowed" in words_of(cost.error[0])
@@ -77,6 +79,7 @@ def test_a_new_result_is_shown_and_stays_after_a_reload(folder: Path, cost: AppT
     assert findings.verdict(stored_results.shipped()) in texts(checked(again.run()))
 
 
+@pytest.mark.slow
 def test_what_went_wrong_is_said(cost: AppTest) -> None:
     from normviz.app.session.backend import shared
 

@@ -150,13 +150,15 @@ def test_files_of_a_stranger_do_not_hold_the_hash(
 ) -> None:
     from normviz.app.session.backend import shared
     from normviz.app.views.duel import share
-    from normviz.app.views.duel.lanes import Lane
+
+    from normviz.runs.frames import Frames
+    from normviz.runs.lane import stored_lane
 
     page()
     store = Store(folder)
     sha = "f" * 64  # as the trainer writes it
     store.db.connection.execute("UPDATE runs SET text = ? WHERE text IS NULL", (sha,))
-    lane = Lane(0, theirs, store.latest(theirs.key))
+    lane = stored_lane("A", store.latest(theirs.key), Frames(store))
 
     def files(who: str) -> list[str]:
         taken = [share._taken(lane, shared(), who)]
@@ -184,7 +186,7 @@ def unzipped(taken) -> str:
 def test_the_socket_says_nothing_that_a_guessed_text_could_be_held_against(
     folder: Path, page: Open, theirs: RunConfig
 ) -> None:
-    from normviz.app.asgi.snapshot import Topic, read_snapshot
+    from normviz.app.asgi.channel import Topic, read_snapshot
 
     page()
     run = Store(folder).latest(theirs.key)

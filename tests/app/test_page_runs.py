@@ -69,6 +69,7 @@ def test_every_run_stands_there_with_what_came_of_it(shelf: AppTest, folder: Pat
     assert any("learned" in badge for badge in badges(at))
 
 
+@pytest.mark.slow
 def test_filters_and_search(shelf: AppTest, folder: Path) -> None:
     at = checked(shelf.run())
     store = Store(folder)
@@ -169,6 +170,7 @@ def test_a_run_of_another_release_is_counted(shelf: AppTest, folder: Path) -> No
     assert "1 of these can't be shown: they come from another release" in sentences(at)
 
 
+@pytest.mark.slow
 def test_what_can_not_be_deleted_says_why(shelf: AppTest, folder: Path) -> None:
     at, store = checked(shelf.run()), Store(folder)
     theirs, still = kept(store), kept(store, SMALL, "running")

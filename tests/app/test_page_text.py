@@ -60,6 +60,7 @@ def stored(folder: Path, config: RunConfig) -> int:
     return run
 
 
+@pytest.mark.slow
 def test_choosing_the_task_asks_for_a_text_and_changes_nothing_yet(page: Open) -> None:
     at = wanting(page)
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
@@ -97,6 +98,7 @@ BAD = (
 )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used_is_said_and_changes_nothing(page: Open) -> None:
     """And it can be mended, here by a file that is text."""
     at = wanting(page)
@@ -146,6 +148,7 @@ def test_one_lane_alone_may_train_on_it(page: Open) -> None:
     assert [lane.text for lane in duel(at).lanes] == ["", ""]
 
 
+@pytest.mark.slow
 def test_sequences_too_long_for_the_text_are_said_and_not_queued(page: Open) -> None:
     at = give(wanting(page), "just long enough " * 20)
     before = duel(at).runs

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from normviz.home import KEY_BYTES, FolderError, secret
-from normviz.runs.store.admission import OTHERS
+from normviz.runs.store.queue import OTHERS
 
 HEALTH = "/_stcore/health"
 

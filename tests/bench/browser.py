@@ -26,13 +26,13 @@ from normviz import RunConfig, train
 from normviz.bench.speed import REFERENCE, encoder, peer_step
 from normviz.catalog import INITS
 from normviz.duel.presets import PRESETS
-from normviz.export.lane import ExportLane
 from normviz.export.live import live_schemes
 from normviz.export.live_link import BROWSER_TASKS, VARIANTS, variant
 from normviz.home import shipped
 from normviz.player import folder, joined
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
+from normviz.runs.lane import Lane
 from normviz.training.events import Step
 from normviz.training.tape.browser import browser_model
 from normviz.training.tape.compile import Unsupported
@@ -98,7 +98,7 @@ def _hero_page() -> Iterator[tuple[str, Path]]:
         for it in load(path)
     }
     hero = PRESETS["hero"].lanes()
-    lanes = [ExportLane(name, c, runs[c.key]) for name, c in zip("AB", hero, strict=True)]
+    lanes = [Lane(name, c, (runs[c.key],)) for name, c in zip("AB", hero, strict=True)]
     with tempfile.TemporaryDirectory() as name:
         put_live_page(Path(name), [lanes], [lanes[0].config.depth], schemes=live_schemes())
         with files_at(Path(name)) as address:

@@ -49,7 +49,9 @@ def results() -> None:
     print("| preset | lanes | chance |\n|---|---|---|")
     for key, own in groupby(rows, lambda row: row["preset"]):
         lanes, told = PRESETS[key].lanes(), list(own)
-        names = [lane_name(i, lane, lanes).split(maxsplit=1)[1] for i, lane in enumerate(lanes)]
+        names = [
+            lane_name("ABCD"[i], lane, lanes).split(maxsplit=1)[1] for i, lane in enumerate(lanes)
+        ]
         said = "; ".join(f"{names[row['lane']]} {_range(row['losses'])}" for row in told)
         print(f"| `{key}`: {PRESETS[key].label} | {said} | {told[0]['chance']:.2f} |")
 

@@ -332,17 +332,17 @@ MUTATIONS = (
         "a new rate from a step that a lane has taken", "tests/runs tests/execution/test_runner.py",
     ),
     Mutation(
-        "text-unchecked", "normviz/runs/store/admission.py",
+        "text-unchecked", "normviz/runs/store/queue.py",
         "    texts.check(configs, visitor)\n", "",
         "disabled check: a visitor trains on another one's text", f"{STORE} {HOSTED}",
     ),
     Mutation(
-        "anybody-steers", "normviz/runs/store/admission.py",
+        "anybody-steers", "normviz/runs/store/queue.py",
         "return hosted.limits() is None or run.visitor == visitor", "return True",
         "disabled check: strangers stop each other's runs", f"{STORE} {HOSTED}",
     ),
     Mutation(
-        "closed-run-closed-again", "normviz/runs/store/write.py",
+        "closed-run-closed-again", "normviz/runs/store/run.py",
         "\"message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
         '"message = ?, wrote = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
@@ -483,8 +483,8 @@ MUTATIONS = (
     ),
     Mutation(
         "ratio-inverted", "normviz/charts/ratio.py",
-        "value = shown(over)[both] / shown(under)[at[both]]",
-        "value = shown(under)[at[both]] / shown(over)[both]",
+        "value = above.drawn[both] / below.drawn[at[both]]",
+        "value = below.drawn[at[both]] / above.drawn[both]",
         "swapped lanes: B over A", CHARTS,
     ),
     Mutation(
@@ -501,7 +501,7 @@ MUTATIONS = (
     # player (Python)
     Mutation(
         "player-first-layer", "normviz/player/message.py",
-        '"first": probe.first_layer,', '"first": 0,',
+        '"first": PROBES[probe].first_layer,', '"first": 0,',
         "the player draws a block's numbers at the layer below", CHARTS, browser=True,
     ),
     Mutation(
@@ -667,7 +667,7 @@ MUTATIONS = (
         "tests/export/test_export.py tests/export/test_export_seeds.py",
     ),
     Mutation(
-        "hash-of-a-text-exported", "normviz/export/lane.py",
+        "hash-of-a-text-exported", "normviz/runs/lane.py",
         'return {k: v for k, v in values.items() if k != "text" or not self.hides_text}', "return values",
         "a file names a text that its reader did not give",
         "tests/export/test_export.py tests/export/test_script.py tests/app/test_page_private.py",
@@ -678,8 +678,8 @@ MUTATIONS = (
         "escaping removed: the name of a model is HTML", "tests/app/test_first_paint.py tests/export",
     ),
     Mutation(
-        "replay-without-repeats", "normviz/export/replay.py",
-        "repeats = [_curves(lane) for lane in lanes]", "repeats = [[] for lane in lanes]",
+        "replay-without-repeats", "normviz/player/page.py",
+        "recordings=(lane.recording, *begun))", "recordings=(lane.recording,))",
         "a replay lacks the other seeds' curves", "tests/export",
     ),
     Mutation(
@@ -828,7 +828,7 @@ MUTATIONS = (
         "evil-localhost counts as this machine", "tests/app/test_own_hosts.py",
     ),
     Mutation(
-        "first-end-ends-all", "app/asgi/snapshot.py",
+        "first-end-ends-all", "app/asgi/channel.py",
         "live = any(run.is_open for run in every)", "live = all(run.is_open for run in every)",
         "charts stop when the first lane has ended", SOCKET,
     ),

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from normviz.charts.scale import probe_of, shown
+from normviz.catalog.probes import PROBES
 from normviz.duel.presets import PRESETS
-from normviz.runs.frames import Frames, LaneFrame
+from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 
@@ -22,15 +23,13 @@ TICK_SECONDS = 0.1
 
 
 @st.cache_resource
-def hero() -> list[LaneFrame]:
+def hero() -> list[Lane]:
     """The shipped hero, twice: four lanes."""
     store = Store(Path(tempfile.mkdtemp()))
     adopt(store)
     frames = Frames(store)
     runs = [run for lane in PRESETS["hero"].lanes() if (run := store.latest(lane.key))]
-    return [
-        frames.lane(run, f"{i} {run.config.scheme}", "grad_block") for i, run in enumerate(runs * 2)
-    ]
+    return [stored_lane(f"{i} {run.config.scheme}", run, frames) for i, run in enumerate(runs * 2)]
 
 
 @st.fragment(run_every=TICK_SECONDS)
@@ -46,36 +45,37 @@ def draw() -> None:
         (left, right)[i % 2].altair_chart(heatmap(lane, step), key=f"heatmap{i}")
 
 
-def losses(lanes: list[LaneFrame], steps: int) -> alt.Chart:
+def losses(lanes: list[Lane], steps: int) -> alt.Chart:
     """Loss curves of the first `steps` steps."""
     tables = [
-        pd.DataFrame({"step": np.arange(n), "loss": lane.loss[:n], "lane": lane.label})
+        pd.DataFrame({"step": np.arange(n), "loss": lane.recording.losses[:n], "lane": lane.label})
         for lane in lanes
-        if (n := min(steps, len(lane.loss)))
+        if (n := min(steps, len(lane.recording.losses)))
     ]
     y = alt.Y("loss", scale=alt.Scale(type="log"))
     return alt.Chart(pd.concat(tables)).mark_line().encode(x="step", y=y, color="lane")
 
 
-def bars(lanes: list[LaneFrame], steps: int) -> alt.Chart:
+def bars(lanes: list[Lane], steps: int) -> alt.Chart:
     """The last record before `steps`, layer by layer."""
     table = pd.concat([cells(lane, steps).query("step == step.max()") for lane in lanes])
     y = alt.Y("value", scale=alt.Scale(type="log"))
     return alt.Chart(table).mark_point().encode(x="layer:O", xOffset="lane", y=y, color="lane")
 
 
-def heatmap(lane: LaneFrame, steps: int) -> alt.Chart:
+def heatmap(lane: Lane, steps: int) -> alt.Chart:
     """A rectangle for every layer and record before `steps`."""
     color = alt.Color("value", scale=alt.Scale(type="log", scheme="viridis"))
     y = alt.Y("layer:O", sort="descending")
     return alt.Chart(cells(lane, steps)).mark_rect().encode(x="step:O", y=y, color=color)
 
 
-def cells(lane: LaneFrame, steps: int) -> pd.DataFrame:
+def cells(lane: Lane, steps: int) -> pd.DataFrame:
     """A row for every layer and record before `steps`."""
-    at = lane.probe_steps[lane.probe_steps < steps]
-    values, first = shown(lane)[: len(at)], probe_of(lane).first_layer
-    layers = np.arange(first, lane.depth + 1)
+    recorded = lane.recording.layers("grad_block")
+    at = recorded.step[recorded.step < steps]
+    values, first = recorded.drawn[: len(at)], PROBES["grad_block"].first_layer
+    layers = np.arange(first, lane.recording.depth + 1)
     return pd.DataFrame(
         {
             "step": np.repeat(at, len(layers)), "layer": np.tile(layers, len(at)),

@@ -145,7 +145,7 @@ def shows(page: Page, lanes: Any) -> bool:
     query = page.evaluate("location.search")
     said = decode(query).lanes if query else PRESETS["hero"].lanes()
     names = page.locator(".stMain .lane-name").all_text_contents()
-    expected = [" ".join(lane_name(i, lane, lanes).split()) for i, lane in enumerate(lanes)]
+    expected = [" ".join(lane_name("ABCD"[i], lane, lanes).split()) for i, lane in enumerate(lanes)]
     return names[: len(lanes)] == expected and list(said) == list(lanes)
 
 

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, Page
 
 from normviz import RunConfig, train
 from normviz.duel.presets import PRESETS
-from normviz.export.lane import ExportLane
 from normviz.export.live import live_page
 from normviz.home import shipped
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
+from normviz.runs.lane import Lane
 
 pytestmark = pytest.mark.browser
 SCHEMES, NORMS, DEPTHS = ("pre", "post"), ("layernorm", "dyt"), (4, 12)
@@ -32,9 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in Path(shipped("assets"), "runs").glob("hero*.npz")
         for it in load(path)
     }
-    hero = [
-        ExportLane(n, c, runs[c.key]) for n, c in zip("AB", PRESETS["hero"].lanes(), strict=True)
-    ]
+    hero = [Lane(n, c, (runs[c.key],)) for n, c in zip("AB", PRESETS["hero"].lanes(), strict=True)]
     put_live_page(out, [hero], DEPTHS, NORMS)
     ((_, whole),) = live_page([hero], schemes=SCHEMES, depths=DEPTHS[:1], one_file=True)
     (out / "one_file.html").write_bytes(whole)

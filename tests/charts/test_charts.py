@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -21,6 +20,7 @@ from charts_kit import (
     broken,
     cells,
     drawn,
+    falling,
     few,
     make,
     marks,
@@ -29,8 +29,7 @@ from charts_kit import (
     without_data,
 )
 
-from normviz import RunConfig
-from normviz.catalog.probes import PROBES, recorded_by
+from normviz.catalog.probes import PROBES
 from normviz.charts import (
     Domain,
     bars,
@@ -42,15 +41,24 @@ from normviz.charts import (
     ratio,
     styles_of,
 )
-from normviz.charts.arrow import ipc
-from normviz.charts.base import compiled, named, step_axis
+from normviz.charts.base import compiled, ipc, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart
 from normviz.charts.palette import BACKGROUNDS, LOWEST, RED, contrast
 from normviz.player import ChartOptions, Sent, message
-from normviz.runs import Recording, Steps
-from normviz.runs.frames import LaneFrame, lane_frame
+from normviz.runs.lane import Lane
+
+
+def axis(lanes: Sequence[Lane]) -> tuple[float, float]:
+    """The axis of the lanes' losses."""
+    return y_domain([lane.recording for lane in lanes])
+
+
+def domain_of(lanes: Sequence[Lane], probe: str = "grad_block", live: bool = False) -> Domain:
+    """The axis of the lanes' values."""
+    return quantised_domain(PROBES[probe], [lane.recording.layers(probe) for lane in lanes], live)
+
 
 # Every chart
 
@@ -72,23 +80,26 @@ VIEWS = [
 
 
 def all_charts(
-    lanes: list[LaneFrame], cursor: int, looks: Sequence[ChartOptions] = VIEWS
+    lanes: list[Lane],
+    cursor: int,
+    looks: Sequence[ChartOptions] = VIEWS,
+    probe: str = "grad_block",
 ) -> list[dict[str, Any]]:
-    every = [
-        chart for options in looks for chart in drawn(lanes, cursor, options, live=True).values()
-    ]
-    return [*every, layers.chart(lanes)]
+    each = (drawn(lanes, cursor, options, probe, live=True) for options in looks)
+    return [*(chart for some in each for chart in some.values()), layers.chart(lanes, probe)]
 
 
 def test_specs_stay_equal_while_a_run_goes_on() -> None:
     specs = set()
     for ran in range(1, STEPS, 7):
         lanes = [make("pre", ran), make("post", ran)]
-        told = message(lanes, Sent(), live=True, options=ChartOptions())
-        specs.add((json.dumps(told["charts"]), without_data(layers.chart(lanes))))
+        told = message(lanes, "grad_block", Sent(), live=True, options=ChartOptions())
+        still = without_data(layers.chart(lanes, "grad_block"))
+        specs.add((json.dumps(told["charts"]), still))
     assert len(specs) == 1
 
 
+@pytest.mark.slow
 def test_specs_are_constant_canvas_and_without_aria() -> None:
     for chart in all_charts([make(), broken()], 10):
         assert chart["usermeta"]["embedOptions"]["renderer"] == "canvas"
@@ -112,7 +123,7 @@ KINDS = {(p.scale, p.shown, p.first_layer): p.key for p in PROBES}.values()
 def test_every_kind_of_probe_renders_empty_and_full() -> None:
     for probe, ran in product(KINDS, (0, STEPS)):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]
-        for chart in all_charts(lanes, max(0, ran - 1), [ChartOptions()]):
+        for chart in all_charts(lanes, max(0, ran - 1), [ChartOptions()], probe):
             assert "<svg" in render(chart)
 
 
@@ -138,18 +149,19 @@ def test_loss_rows_are_what_was_measured_up_to_the_cursor() -> None:
     lanes = [make("pre"), make("post", loss=np.linspace(4, 3, STEPS))]
     data = drawn(lanes, 30)["loss"]["datasets"]
     for index, lane in enumerate(lanes):
-        curve = list(lane.loss.astype("f4"))
+        curve = list(lane.recording.losses.astype("f4"))
         past, whole = ([r for r in data[name] if r["lane"] == index] for name in ("past", "ahead"))
         assert [r["loss"] for r in past] == curve[:31]
         assert [r["loss"] for r in whole] == curve
     assert data["cursor"] == [{"step": 30}]
 
 
+@pytest.mark.slow
 def test_divergence_and_losses_above_the_axis_are_marked() -> None:
     spike = make("post")
-    spike.loss[3] = 904.0
+    spike.recording.losses[3] = 904.0
     lanes = [broken(), spike]
-    domain = y_domain(lanes)
+    domain = axis(lanes)
     data = loss.fixed(lanes, domain)
     assert domain[1] < 904  # one spike does not set the axis
     assert [r["text"] for r in data["peaks"]] == ["peak 904"]
@@ -175,18 +187,14 @@ def test_a_loss_of_zero_lies_on_the_lower_edge() -> None:
 
 def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> None:
     """With the rate in words; none for a change that a run has not reached."""
-    a, b = (make(scheme, edits=((12, 0.01),)) for scheme in ("pre", "post"))
-    b = replace(b, label="B  post", edits=((12, 0.01), (40, 0.003)))
-    rates = loss.fixed([a, b], y_domain([a, b]))["rates"]
+    a = make(edits=((12, 0.01),))
+    b = make("post", edits=((12, 0.01), (40, 0.003)), name="B  post")
+    rates = loss.fixed([a, b], axis([a, b]))["rates"]
     assert [(r["step"], r["text"]) for r in rates] == [(12, "rate 0.01"), (40, "B: rate 0.003")]
     assert len({r["row"] for r in rates}) == 2
     assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
-    config = RunConfig(depth=DEPTH, lr_edits=((12, 0.01), (40, 0.003)))
-    steps = Steps(
-        *(np.zeros(20) for _ in range(5)), np.zeros((20, len(recorded_by("one")), DEPTH + 1))
-    )
-    lane = lane_frame(Recording(config, None, steps, "running"), "A", "grad_block")
-    assert lane.edits == ((12, 0.01),)
+    lane = make(ran=20, edits=((12, 0.01), (40, 0.003)))
+    assert lane.recording.edits == ((12, 0.01),)
 
 
 def test_a_lane_of_earlier_settings_is_paler_than_its_own_colour() -> None:
@@ -202,7 +210,7 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
     rng = np.random.default_rng(0)
     curve = np.exp(np.linspace(np.log(4), np.log(1e-4), 300)) * rng.lognormal(0, 0.2, 300)
     curve[40:80] = 5e3
-    domains = [y_domain([make(steps=300, loss=curve[:n])]) for n in range(301)]
+    domains = [axis([make(steps=300, loss=curve[:n])]) for n in range(301)]
     for (low, high), (lower, higher) in zip(domains, domains[1:], strict=False):
         assert lower <= low and higher >= high
     assert len(set(domains)) <= 12
@@ -211,10 +219,10 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
 
 def test_a_lane_that_diverged_does_not_flatten_the_others() -> None:
     sound, lost = make("pre"), make("post", loss=np.full(STEPS, 5e3))
-    gone = replace(lost, first_bad=(0, 1))
-    assert y_domain([sound, lost])[1] >= 5e3
-    assert y_domain([sound, gone]) == y_domain([sound])
-    assert y_domain([gone])[1] >= 5e3  # alone it has an axis for its own losses
+    gone = make("post", loss=np.full(STEPS, 5e3), first_bad=(0, 1))
+    assert axis([sound, lost])[1] >= 5e3
+    assert axis([sound, gone]) == axis([sound])
+    assert axis([gone])[1] >= 5e3  # alone it has an axis for its own losses
 
 
 @pytest.mark.parametrize(
@@ -224,7 +232,7 @@ def test_a_lane_that_diverged_does_not_flatten_the_others() -> None:
 def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
     name: str, columns: str
 ) -> None:
-    lanes = [replace(make(), label=f"{letter}  {name}") for letter in "ABCD"]
+    lanes = [make(name=f"{letter}  {name}") for letter in "ABCD"]
     assert f'"columns": {{"expr": "container_width < 540 ? {columns}"}}' in json.dumps(
         loss.chart(lanes)
     )
@@ -232,7 +240,7 @@ def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
 
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
-    texts = {r["text"] for r in loss.fixed(lanes, y_domain(lanes))["levels"]}
+    texts = {r["text"] for r in loss.fixed(lanes, axis(lanes))["levels"]}
     assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
 
 
@@ -240,26 +248,26 @@ def test_different_chances_each_have_a_rule() -> None:
 
 
 def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
-    lane = make(probe_steps=np.arange(0, 60, 10), values=make().values[::10])
+    lane = make(probe_steps=range(0, 60, 10), values=falling()[::10])
     data = drawn([lane], 39)["bars"]["datasets"]
-    assert [r["value"] for r in data["bars"]] == list(lane.values[3, 1:].astype("f4"))
+    assert [r["value"] for r in data["bars"]] == list(falling()[30, 1:].astype("f4"))
     assert [r["layer"] for r in data["bars"]] == list(range(1, DEPTH + 1))
     assert data["note"] == [{"text": "step 30"}]
 
 
 def test_a_still_names_the_steps_of_its_bars_as_the_page_does() -> None:
-    lanes = [make(), make("post", ran=30, label="B  post")]
-    note = bars.rows_at(lanes)["note"]
+    lanes = [make(), make("post", ran=30, name="B  post")]
+    note = bars.rows_at(lanes, "grad_block")["note"]
     assert (
         note == drawn(lanes, 59)["bars"]["datasets"]["note"] == [{"text": "step 59 (B: step 29)"}]
     )
-    assert bars.rows_at([make(ran=0)])["note"] == []
+    assert bars.rows_at([make(ran=0)], "grad_block")["note"] == []
 
 
 def test_lines_replace_bars_that_would_be_too_many() -> None:
     for depth, kind in ((bars.MOST_BARS // 4, "rect"), (bars.MOST_BARS // 4 + 1, "line")):
         values = np.full((STEPS, depth + 1), 0.1)
-        lanes = [make(depth=depth, values=values, label=f"{name}  Pre-LN") for name in "ABCD"]
+        lanes = [make(depth=depth, values=values, name=f"{name}  Pre-LN") for name in "ABCD"]
         kinds = {one["kind"] for one in marks(drawn(lanes, 9)["bars"]) if one["role"] == "mark"}
         assert kind in kinds and len({"rect", "line"} & kinds) == 1, depth
 
@@ -282,7 +290,7 @@ def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
 
 def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
     lane = make()
-    lane.values[5, 1:] = [0.0, np.nan, np.inf, 1e-12, 1e6, 0.1]
+    lane.recording.steps.layers[5, :, 1:] = [0.0, np.nan, np.inf, 1e-12, 1e6, 0.1]
     chart = drawn([lane], 5)["bars"]
     assert sorted_marks(chart) == {
         "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "rect": [4, 5, 6],
@@ -293,23 +301,23 @@ def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
 
 def test_lines_over_the_layers_have_the_same_marks() -> None:
     lane = make(probe="stream_rms", values=np.full((STEPS, DEPTH + 1), 1.0))
-    lane.values[0] = [1.0, 0.0, np.nan, np.inf, 1e-12, 1e310, 0.1]
-    found = sorted_marks(layers.chart([lane]))
+    lane.recording.steps.layers[0] = [1.0, 0.0, np.nan, np.inf, 1e-12, 1e310, 0.1]
+    found = sorted_marks(layers.chart([lane], "stream_rms"))
     assert (found["text"], found["cross"]) == ([1], [2, 3, 5])  # 1e310 is not finite
     assert found["triangle-down"] == [4]
 
 
 def test_cosines_are_drawn_as_one_minus() -> None:
     lane = make(probe="token_cosine", values=np.full((STEPS, DEPTH + 1), 1 - 1e-6))
-    lane.values[9, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
-    chart = drawn([lane], 9)["bars"]
+    lane.recording.steps.layers[9, :, 2] = 1.0 + 1e-16 * 4  # rounding: one minus it is not positive
+    chart = drawn([lane], 9, probe="token_cosine")["bars"]
     assert chart["datasets"]["bars"][0]["value"] == pytest.approx(1e-6)
     assert sorted_marks(chart)["text"] == [2]
 
 
 def test_lines_of_layers_leave_out_what_has_no_place_on_the_axis() -> None:
     lane = make(depth=3, values=np.full((STEPS, 4), 0.1))
-    lane.values[4, 2], lane.values[5, 2] = 0.0, np.nan
+    lane.recording.steps.layers[4:6, :, 2] = [[0.0], [np.nan]]
     chart = drawn([lane], 9, ChartOptions(view="lines"))["lines"]
     line = [one for one in marks(chart) if one["kind"] == "line" and one["role"] == "mark"]
     assert len(line) == 3 * STEPS - 2
@@ -327,13 +335,13 @@ def test_lines_of_layers_have_dots_where_few_steps_were_recorded() -> None:
 
 def test_domain_is_whole_decades_over_everything_and_shared() -> None:
     record = PROBES["grad_block"]
-    assert quantised_domain(record, [make(ran=0)]) == Domain(*record.domain)
-    domain = quantised_domain(record, [make(), make("post", values=make().values * 1e-3)])
+    assert domain_of([make(ran=0)]) == Domain(*record.domain)
+    domain = domain_of([make(), make("post", values=falling() * 1e-3)])
     assert (domain.lo, domain.hi) == (1e-7, 1.0)
     assert not (domain.below or domain.above or domain.zeros or domain.broken)
-    assert quantised_domain(record, [broken()]).broken
-    live = quantised_domain(record, [make()], live=True)
-    assert (live.lo, live.hi) == record.domain and quantised_domain(record, [make()]) != live
+    assert domain_of([broken()]).broken
+    live = domain_of([make()], live=True)
+    assert (live.lo, live.hi) == record.domain and domain_of([make()]) != live
 
 
 def test_domain_only_grows() -> None:
@@ -341,8 +349,7 @@ def test_domain_only_grows() -> None:
     for probe, live in product(KINDS, (False, True)):
         spans = []
         for ran in range(1, STEPS + 1):
-            lane = make(ran=ran, probe=probe, probe_steps=np.arange(ran), values=walk[:ran])
-            domain = quantised_domain(PROBES[probe], [lane], live)
+            domain = domain_of([make(ran=ran, probe=probe, values=walk[:ran])], probe, live)
             spans.append((domain.lo, domain.hi))
         for (low, high), (lower, higher) in pairwise(spans):
             assert lower <= low and higher >= high
@@ -351,15 +358,15 @@ def test_domain_only_grows() -> None:
 def test_a_live_domain_grows_rarely() -> None:
     """A gradient that falls by five decades rebuilds the charts once or twice."""
     falls = np.logspace(0, -8, STEPS)[:, None] * np.ones(DEPTH + 1)
-    lanes = [make(probe_steps=np.arange(n), values=falls[:n]) for n in range(1, STEPS + 1)]
-    domains = {quantised_domain(PROBES["grad_block"], [lane], live=True).lo for lane in lanes}
+    lanes = [make(values=falls[:n]) for n in range(1, STEPS + 1)]
+    domains = {domain_of([lane], live=True).lo for lane in lanes}
     assert len(domains) <= 3
 
 
 def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
     lane = make()
-    lane.values[4, 1], lane.values[4, 2] = 1e30, 1e-30
-    domain = quantised_domain(PROBES[lane.probe], [lane])
+    lane.recording.steps.layers[4, :, 1:3] = [1e30, 1e-30]
+    domain = domain_of([lane])
     assert domain.above and domain.below and domain.hi < 1e30
     codes = cells(lane, domain)
     assert (codes[-1, 4], codes[-2, 4]) == (255, LOWEST)
@@ -376,56 +383,63 @@ def test_findings_state_numbers() -> None:
         "Loss at step 59 in nats per token: A pre 1.5, chance 3.3. "
         "A none diverged at step 20, layer 4."
     )
-    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(lanes)
-    assert heatmap.finding(lanes[1]).endswith("The lane diverged at step 20, layer 4.")
-    two = [make("pre"), make("post", values=2 * make().values)]
-    assert "0.5 in layer 1 and 0.5 in layer 6" in ratio.finding(*two)
-    assert "A pre: layer 1 from 0.316 to 0.158, layer 6 from" in lines.finding(two)
+    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(
+        lanes, "grad_block"
+    )
+    assert heatmap.finding(lanes[1], "grad_block").endswith(
+        "The lane diverged at step 20, layer 4."
+    )
+    two = [make("pre"), make("post", values=2 * falling())]
+    assert "0.5 in layer 1 and 0.5 in layer 6" in ratio.finding(two[0], two[1], "grad_block")
+    assert "A pre: layer 1 from 0.316 to 0.158, layer 6 from" in lines.finding(two, "grad_block")
     solved = make(loss=np.full(STEPS, 1e-4))
-    assert "go with success" in bars.finding([solved])
+    assert "go with success" in bars.finding([solved], "grad_block")
 
 
 def test_a_chance_not_measured_yet_draws_no_rule() -> None:
     lane = make(chance=float("nan"), floor=None)
-    assert loss.fixed([lane], y_domain([lane]))["levels"] == []
+    assert loss.fixed([lane], axis([lane]))["levels"] == []
     assert "chance" not in loss.finding([lane]) and "<svg" in render(loss.chart([lane]))
 
 
 def test_findings_of_a_run_that_has_not_begun() -> None:
-    empty = make(ran=0)
-    for text in (loss.finding([empty]), bars.finding([empty]), heatmap.finding(empty)):
+    empty, probe = make(ran=0), "grad_block"
+    for text in (
+        loss.finding([empty]),
+        bars.finding([empty], probe),
+        heatmap.finding(empty, probe),
+        lines.finding([empty], probe),
+    ):
         assert "yet" in text
-    assert "yet" in lines.finding([empty]) and "No step" in ratio.finding(empty, make())
+    assert "No step" in ratio.finding(empty, make(), probe)
 
 
 def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
-    grown = make("none", probe="stream_rms", values=10.0 ** np.linspace(0, 18, DEPTH + 1)[None, :])
-    grown = replace(grown, probe_steps=np.array([0]))
-    chart = layers.chart([make("pre", probe="stream_rms"), grown])
+    grown = 10.0 ** np.linspace(0, 18, DEPTH + 1)[None, :]
+    lanes = [make(probe="stream_rms"), make("none", probe="stream_rms", values=grown)]
+    chart = layers.chart(lanes, "stream_rms")
     values = [row["value"] for row in rows(chart["datasets"]["bars"]) if row["lane"] == 1]
-    assert values == pytest.approx(list(grown.values[0]))
+    assert values == pytest.approx(list(grown[0]))
     assert not {"triangle-up", "triangle-down"} & set(sorted_marks(chart))
     assert "1e" in render(chart)
 
 
 def test_an_axis_says_what_is_drawn() -> None:
     """One minus the cosine, where charts draw that."""
-    assert "1 - mean pairwise cosine" in render(layers.chart([make(probe="token_cosine")]))
-    assert "1 - " not in render(layers.chart([make(probe="stream_rms")]))
+    assert "1 - mean pairwise cosine" in render(
+        layers.chart([make(probe="token_cosine")], "token_cosine")
+    )
+    assert "1 - " not in render(layers.chart([make(probe="stream_rms")], "stream_rms"))
 
 
 def test_another_depth_and_range_compile_nothing() -> None:
     """Compiling takes longer than measuring; the renderer gets them as parameters."""
     lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
-    first = layers.chart(lanes)
+    first = layers.chart(lanes, "stream_rms")
     compiled = layers._spec.cache_info().misses
-    deep = [
-        replace(
-            lane, depth=77, values=10.0 ** np.linspace(-4, 9, 78)[None], probe_steps=np.zeros(1)
-        )
-        for lane in lanes
-    ]
-    second = layers.chart(deep)
+    grown = 10.0 ** np.linspace(-4, 9, 78)[None]
+    deep = [make(key, probe="stream_rms", depth=77, values=grown) for key in ("pre", "post")]
+    second = layers.chart(deep, "stream_rms")
     assert layers._spec.cache_info().misses == compiled
     assert ">77<" not in render(first) and "≥1e8" not in render(second)
     assert first["params"] != second["params"]
@@ -436,7 +450,8 @@ def test_another_depth_and_range_compile_nothing() -> None:
 def test_every_chart_keeps_to_the_schema_of_altair(look: ChartOptions) -> None:
     """The product skips this check, to save time."""
     lanes = [make("pre"), make("post")]
-    for name, spec in message(lanes, Sent(), live=False, options=look)["charts"].items():
+    told = message(lanes, "grad_block", Sent(), live=False, options=look)
+    for name, spec in told["charts"].items():
         own = {key: value for key, value in spec.items() if key != "config"}
         assert alt.LayerChart.from_dict(own).layer, name
 

@@ -24,7 +24,7 @@ from charts_kit import (
 
 from normviz.charts import heatmap, styles_of
 from normviz.charts.palette import BROKEN, EMPTY, LEVELS, LOWEST, PALETTE, RED, ZERO, ramp, rgb
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
 
 PAINT = """
 import { paint } from "player/heatmap.js";
@@ -36,15 +36,16 @@ console.log(JSON.stringify({ data: [...image.data], size: [canvas.height, canvas
 """
 
 
-def image(lane: LaneFrame) -> np.ndarray:
+def image(lane: Lane) -> np.ndarray:
     """[rows, columns, 4] pixels of the picture that the browser paints."""
-    about = {"first": 1, "depth": lane.depth, "steps": lane.steps}
-    values = [[None if not np.isfinite(v) else v for v in row[1:]] for row in lane.values.tolist()]
+    run, layers = lane.recording, lane.recording.layers("grad_block")
     told = {
-        "about": about,
-        "loss": [0] * len(lane.loss),
-        "records": lane.probe_steps.tolist(),
-        "values": values,
+        "about": {"first": 1, "depth": run.depth, "steps": run.total},
+        "loss": [0] * len(run.losses),
+        "records": layers.step.tolist(),
+        "values": [
+            [None if not np.isfinite(v) else v for v in row] for row in layers.drawn.tolist()
+        ],
     }
     domain = {"lo": LOG.lo, "hi": LOG.hi, "scale": "log"}
     given = {"lane": told, "domain": domain, "palette": PALETTE.ravel().tolist()}
@@ -55,7 +56,7 @@ def image(lane: LaneFrame) -> np.ndarray:
 def test_the_bottom_row_is_the_lowest_layer_and_time_runs_right() -> None:
     values = np.full((STEPS, DEPTH + 1), 1e-4)
     values[:, 0], values[-1, -1] = 1e1, 1e-2
-    codes = cells(make(probe="grad_hidden", values=values), LOG)
+    codes = cells(make(probe="grad_hidden", values=values), LOG, "grad_hidden")
     assert codes.shape == (DEPTH + 1, STEPS)
     assert set(codes[-1]) == {255} and set(codes[0, :-1]) == {LOWEST}
     assert LOWEST < codes[0, -1] < 255
@@ -63,20 +64,21 @@ def test_the_bottom_row_is_the_lowest_layer_and_time_runs_right() -> None:
 
 def test_cells_that_are_not_finite_are_red_and_zeros_grey() -> None:
     lane = broken()
-    lane.values[7, 2] = 0.0
+    lane.recording.steps.layers[7, :, 2] = 0.0
     codes = cells(lane, LOG)
     pixels = image(lane)
     assert [tuple(p[:3]) for p in pixels[: DEPTH - 3, 20]] == [rgb(RED)] * (DEPTH - 3)
     assert codes[DEPTH - 2, 7] == ZERO
     assert (pixels[:, 21:, 3] == 0).all() and (pixels[:, :21, 3] == 255).all()
-    assert (codes == BROKEN).sum() == np.isnan(lane.values[:, 1:]).sum()
+    assert (codes == BROKEN).sum() == np.isnan(lane.recording.values("grad_block")[:, 1:]).sum()
 
 
+@pytest.mark.slow
 def test_no_bad_cell_is_lost_in_a_long_and_deep_run() -> None:
     steps, depth = 3000, 600
     values = np.full((steps, depth + 1), 0.1)
     values[1237, 333] = np.nan
-    lane = make(steps=steps, depth=depth, probe_steps=np.arange(steps), values=values)
+    lane = make(steps=steps, depth=depth, values=values)
     codes = cells(lane, LOG)
     assert max(codes.shape) <= 256
     assert (codes == BROKEN).sum() == 1 and not (codes == EMPTY).any()
@@ -90,7 +92,7 @@ def test_what_was_not_recorded_is_empty_and_the_title_says_so() -> None:
     charts = drawn([few(), make("post", steps=400)], 9)
     words = [charts[name]["title"]["subtitle"] for name in ("heat0", "heat1")]
     assert [text.endswith("empty: not recorded") for text in words] == [True, False]
-    assert "layers 1 to 6, 4 of the steps 0 to 399: lowest" in heatmap.finding(few())
+    assert "layers 1 to 6, 4 of the steps 0 to 399: lowest" in heatmap.finding(few(), "grad_block")
 
 
 # Cuts a lane where it ends after some steps, and takes its cells.
@@ -127,6 +129,7 @@ def test_drawn_columns_never_change_as_steps_arrive(every: int) -> None:
     assert before is not None and not (before == EMPTY).any()
 
 
+@pytest.mark.slow
 def test_legend_and_picture_have_the_same_colours() -> None:
     values = np.full((STEPS, DEPTH + 1), 1.0)
     exponents = np.linspace(-4, 1, STEPS)
@@ -134,7 +137,7 @@ def test_legend_and_picture_have_the_same_colours() -> None:
     lane = make(values=values)
     drawn = image(lane)[-1, :, :3].astype(int)
     (style,) = styles_of([lane])
-    chart = heatmap.spec(style, lane.label, lane.probe, lane.depth, lane.steps, LOG)
+    chart = heatmap.spec(style, lane.label, "grad_block", DEPTH, STEPS, LOG)
     (scale,) = re.findall(r'"color": (\{.*?"scale": \{[^{}]*\})', without_data(chart))[-1:]
     color = json.loads(re.search(r'"scale": (\{[^{}]*\})', scale)[1])
     table = [{"i": i, "v": 10.0**e} for i, e in enumerate(exponents)]

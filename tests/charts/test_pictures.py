@@ -44,6 +44,7 @@ def test_the_page_s_charts_become_pictures() -> None:
         assert size(picture(chart, "png", scale=1.0))[0] == 720
 
 
+@pytest.mark.slow
 def test_scale_multiplies_the_pixels() -> None:
     chart = loss.chart([make()])
     small, large = (size(picture(chart, "png", scale)) for scale in (1.0, 3.0))
@@ -105,6 +106,7 @@ def test_another_process_draws_the_same() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = alt.Data(values=[{"u": "http://127.0.0.1:9/x.png"}])
     image = alt.Chart(rows).mark_image(width=9, height=9).encode(url="u:N")

@@ -177,6 +177,7 @@ def test_a_run_that_still_falls_decides_only_what_it_cannot_change() -> None:
     assert judge(less, {"a": FIVE, "b": FAR}, {"a": [0.1] * 5, "b": [0.5] * 5}).kind == "undecided"
 
 
+@pytest.mark.slow
 def test_a_check_is_seldom_wrong_and_more_seeds_decide_more() -> None:
     """On simulated seeds: at most one word in twenty is wrong, each of both on a limit itself."""
     for one in CASES:
@@ -393,6 +394,7 @@ def test_seeds_of_the_same_placements_do_not_make_their_correlation_surer() -> N
     assert "Each seed trains the same eight placements" in explained(claim, found)
 
 
+@pytest.mark.slow
 def test_every_record_is_whole() -> None:
     for claim in CLAIMS:
         with case(claim.key):
@@ -420,6 +422,7 @@ def whole(claim: Claim) -> None:
         assert all(claim.figure.step in (-1, *coarse(c)) for c in configs.values())
 
 
+@pytest.mark.slow
 def test_a_claim_s_duel_has_runs_of_its_arms_at_the_rates_that_were_chosen() -> None:
     for claim in CLAIMS:
         if claim.arms:
@@ -464,6 +467,7 @@ def test_a_duel_follows_the_rates_of_another_result() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_number_of_a_result_is_typed() -> None:
     """A claim's words hold its settings as digits, and everything measured as a name."""
     for claim in CLAIMS:
@@ -504,6 +508,7 @@ KNOWN = {
 # What ships
 
 
+@pytest.mark.slow
 def test_a_shipped_result_is_of_this_rule() -> None:
     for claim in CLAIMS:
         with case(claim.key):
@@ -516,6 +521,7 @@ def test_a_shipped_result_is_of_this_rule() -> None:
             chart(drawn(claim, result))
 
 
+@pytest.mark.slow
 def test_a_point_of_a_figure_opens_its_run() -> None:
     """Of a scatter, a curve over a setting, a curve over layers, and a strip that names its runs; a count
     has none."""

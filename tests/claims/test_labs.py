@@ -49,6 +49,7 @@ def test_a_lab_waits_while_somebody_times(tmp_path: Path) -> None:
     assert [one.values for one in found] == [{"norms": 4.0}]
 
 
+@pytest.mark.slow
 def test_stop_ends_a_lab_in_the_middle_of_a_reading(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_bad_input_gets_one_sentence_and_exit_code_two() -> None:
     cuda = (["device=cuda"], "device is 'cuda', but this machine has no CUDA GPU")
     for words, sentence in [*BAD, *([] if sys.modules["torch"].cuda.is_available() else [cuda])]:

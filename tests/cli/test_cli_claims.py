@@ -95,6 +95,7 @@ def test_a_check_on_other_seeds_lists_what_changes(
     assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
 
 
+@pytest.mark.slow
 def test_terminal_and_json_agree_on_every_claim() -> None:
     """What `claims show` prints of each claim, and what JSON gives."""
     shown = normviz("claims", "show", "all").stdout.split("run it   ")
@@ -148,6 +149,7 @@ def test_what_a_second_set_of_seeds_says_is_told_part_by_part() -> None:
     assert otherwise(claim, ships, replace(ships, first=100)) == otherwise(claim, ships, None) == ""
 
 
+@pytest.mark.slow
 def test_results_are_written_to_ship_and_those_of_a_second_set_of_seeds_apart(
     tmp_path: Path,
 ) -> None:

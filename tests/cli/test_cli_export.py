@@ -59,6 +59,7 @@ def test_a_replay_is_one_file(folder: Path) -> None:
     assert "Pre-LN against Post-LN" in text and "at chance so far" in text
 
 
+@pytest.mark.slow
 def test_a_preset_that_ships_needs_no_training(folder: Path) -> None:
     assert export(folder, "hero") == ["normviz-hero-csv.zip"]
     table = steps(folder / "normviz-hero-csv.zip")
@@ -71,18 +72,21 @@ def test_a_preset_that_ships_needs_no_training(folder: Path) -> None:
         assert "The run that it repeats had" in (folder / name).read_text()
 
 
+@pytest.mark.slow
 def test_a_run_is_found_by_its_key_and_by_its_link(folder: Path) -> None:
     assert export(folder, POST.key) == [f"normviz-{POST.key}-csv.zip"]
     link = f"http://localhost:8501/?{encode([PRE, POST])}"
     assert export(folder, link, "--lane", "2", "--as", "json") == [f"normviz-{POST.key}.json"]
 
 
+@pytest.mark.slow
 def test_what_nobody_ran_is_trained_first(folder: Path, tiny: RunConfig) -> None:
     (name,) = export(folder, "hero", *TINY, "--lane", "1")
     expected = collect(train(tiny)).losses.tolist()
     assert steps(folder / name).loss.tolist() == pytest.approx(expected, rel=1e-15)
 
 
+@pytest.mark.slow
 def test_scripts_and_configs_of_what_nobody_ran_need_no_training(folder: Path) -> None:
     words = ("depth", "depth=1000", "width=8", "steps=100")
     assert len(export(folder, *words, "--as", "json")) == 1
@@ -121,6 +125,7 @@ def test_several_seeds_are_stored_ones_and_what_is_missing(folder: Path, tiny: R
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_name_of_a_file_says_what_it_holds(folder: Path) -> None:
     data = str(folder.parent / "data")
     for name, word in (("a.json", '"engine": 2'), ("a.py", "import torch")):
@@ -130,6 +135,7 @@ def test_the_name_of_a_file_says_what_it_holds(folder: Path) -> None:
         assert word in out.read_text()
 
 
+@pytest.mark.slow
 def test_configs_go_round(folder: Path) -> None:
     duel = ("hero", *TINY)
     (name,) = export(folder, *duel, "--as", "json")
@@ -163,6 +169,7 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.slow
 def test_bad_input_gets_one_sentence_and_exit_code_two(folder: Path) -> None:
     data = ["--data", str(folder.parent / "data")]
     exports = [(["export", *words, *data], said) for words, said in BAD]

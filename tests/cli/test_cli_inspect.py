@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 from normviz import RunConfig, inspect_model
 from normviz.catalog import SCHEMES
 from normviz.cli import main
-from normviz.export import ExportLane, script
+from normviz.export import script
 from normviz.own_model import shipped
 from normviz.own_model.report import NO_MISTAKE, read
+from normviz.runs.lane import Lane
 
 CODE = """
 from torch import nn
@@ -52,7 +53,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_exported_script_is_inspected_without_training_it(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
-    path.write_text(script(ExportLane("A", RunConfig(scheme="peri"))))
+    path.write_text(script(Lane("A", RunConfig(scheme="peri"))))
     done = CliRunner().invoke(main, ["inspect", f"{path}:build"])
     assert done.exit_code == 0 and "Peri-LN" in done.output and "final loss" not in done.output
 
@@ -83,6 +84,7 @@ def test_the_known_trouble_of_the_placement_is_said_where_lint_finds_nothing() -
     assert replace(it.main, placement=None).trouble == ""
 
 
+@pytest.mark.slow
 def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "bad.py").write_text("def build():\n    return 1\n")

@@ -91,6 +91,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_bad_input_gets_one_sentence_before_anything_runs(tmp_path: Path) -> None:
     for words, sentence in BAD:
         with case(*words):

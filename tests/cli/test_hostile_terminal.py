@@ -147,6 +147,7 @@ FOLDERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_of_nobody_and_one_that_cannot_be_are_told() -> None:
     for words in FOLDERS:
         with case(*words):

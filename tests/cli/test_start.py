@@ -39,6 +39,7 @@ def imported(tmp_path: Path, *words: str) -> tuple[set[str], str, str]:
     return found, done.stdout, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("bench", "--help"), ("list", "--parity")], ids=" ".join)
 def test_help_and_lists_import_nothing_heavy(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert not imported(tmp_path, *words)[0] & HEAVY
@@ -57,6 +58,7 @@ def test_a_run_prints_an_object_and_imports_no_compiler_and_nothing_that_draws(
 # Help
 
 
+@pytest.mark.slow
 def test_help_shows_every_command_as_the_command_describes_itself() -> None:
     shown = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
     for name, (_, sentence) in COMMANDS.items():
@@ -78,6 +80,7 @@ def test_a_mistyped_command_is_told_of_its_neighbour() -> None:
 # The optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

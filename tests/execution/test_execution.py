@@ -63,6 +63,7 @@ def test_an_error_is_the_problem_of_its_task_alone(
     assert "multiple of 32" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tries", [1, 2])
 def test_a_death_is_an_end(tmp_path: Path, tries: int) -> None:
     once = {task: (str(tmp_path / task),) for task in ("one", "other")}
@@ -75,6 +76,7 @@ def test_a_death_is_an_end(tmp_path: Path, tries: int) -> None:
     assert left.problem == "its process ended with exit code 7" + (", twice" if tries == 2 else "")
 
 
+@pytest.mark.slow
 def test_a_stop_ends_a_task_inside_one_long_call(tmp_path: Path) -> None:
     """One that by itself would never end."""
     executor = Local(kit.computes, {1: (), 2: ()}, tmp_path, processes=2)
@@ -113,6 +115,7 @@ for event in executor.events():
 """
 
 
+@pytest.mark.slow
 def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
     """Even where that is killed."""
     command = [sys.executable, "-c", DRIVER, str(tmp_path)]
@@ -138,6 +141,7 @@ def test_a_page_is_not_run_again_in_a_child(
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_a_timing_has_full_priority_and_other_tasks_one_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

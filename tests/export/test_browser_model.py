@@ -107,6 +107,7 @@ RUNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_is_the_native_one_up_to_rounding() -> None:
     """GELU: a ReLU whose input is within rounding of 0 may fall on either side of it."""
     for config, found in zip(RUNS, trained_in_node(RUNS), strict=True):
@@ -148,6 +149,7 @@ def compare_probes(found: dict[str, list[float]], layers: np.ndarray, step: int)
         )
 
 
+@pytest.mark.slow
 def test_a_run_diverges_as_the_native_one_and_memory_is_bounded() -> None:
     config = RunConfig(scheme="none", depth=16, steps=30)
     found, deep = trained_in_node([config, RunConfig(steps=1, depth=24)])

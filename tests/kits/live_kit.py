@@ -10,9 +10,9 @@ from charts_kit import in_node
 
 from normviz import RunConfig
 from normviz.export.browser_task import browser_task
-from normviz.export.lane import ExportLane
 from normviz.export.live import live_page
 from normviz.player import SCRIPTS
+from normviz.runs.lane import Lane
 from normviz.training.tape.browser import browser_model
 
 TRAIN = """
@@ -34,7 +34,7 @@ console.log(JSON.stringify(out, plain));
 
 def put_live_page(
     folder: Path,
-    duels: Sequence[Sequence[ExportLane]] = (),
+    duels: Sequence[Sequence[Lane]] = (),
     depths: Sequence[int] = (2,),
     norms: Sequence[str] = ("layernorm",),
     schemes: Sequence[str] = ("pre", "post"),

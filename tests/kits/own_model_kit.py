@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from normviz.config import RunConfig
-from normviz.export import ExportLane, script
+from normviz.export import script
+from normviz.runs.lane import Lane
 
 
 def exported(scheme: str, depth: int = 4, **settings: Any) -> SimpleNamespace:
     """The model of a scheme as its exported script makes it, and tokens for it."""
-    lane = ExportLane("A", RunConfig(scheme=scheme, depth=depth, **settings))
+    lane = Lane("A", RunConfig(scheme=scheme, depth=depth, **settings))
     names: dict[str, Any] = {"__name__": "script"}
     threads = torch.get_num_threads()
     exec(script(lane), names)

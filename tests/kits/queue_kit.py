@@ -19,7 +19,7 @@ from normviz.config import estimated_seconds
 from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS, SWITCH, Refused
 from normviz.runs.store import Store, queue
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 
 A_SECOND = 10
 """New cookies a second, each with one request."""

@@ -37,6 +37,7 @@ def asked(query: str):
 # Links
 
 
+@pytest.mark.slow
 def test_a_link_says_what_differs_and_opens_the_same_maps() -> None:
     """As do the links of releases until 0.9, which name every setting."""
     for key in MAPS.keys():  # noqa: SIM118 (a registry)

@@ -23,6 +23,7 @@ from normviz.player import ChartOptions, Sent, message
 from normviz.result import result_of
 from normviz.runs import collect
 from normviz.runs.frames import Frames
+from normviz.runs.lane import stored_lane
 from normviz.runs.store import Query, Store
 from normviz.runs.verdict import LEARNED
 from normviz.training.events import Diverged, Finished, Started, Step
@@ -67,8 +68,8 @@ def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     assert coarse(config) == (0, 1, 2, 4, 8, 16, 32, 39)
     assert store.steps(run).layer_steps.tolist() == list(coarse(config))
     frames = Frames(store)
-    lane = frames.lane(run, "A", "grad_block")
-    told = message([lane], Sent(), live=False, options=ChartOptions())
+    lane = stored_lane("A", run, frames)
+    told = message([lane], "grad_block", Sent(), live=False, options=ChartOptions())
     assert told["charts"]["heat0"] and told["lanes"][0]["records"] == list(coarse(config))
     assert len(result_of(frames.recording(run)).tidy())
     assert frames.verdict(run).kind in (*LEARNED, "at chance", "above")

@@ -159,6 +159,7 @@ def test_the_table_and_the_report_say_which_engine_computed_the_cells() -> None:
     assert "Trained in NormViz's engine in C++." in report(grid, points[1:]).splitlines()
 
 
+@pytest.mark.slow
 def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:
     grid = make(RunConfig(), {"scheme": ("pre", "post"), "depth": (2, 4), "lr": RATES})
     kinds = {0: "learned", 1: "flat", 2: "diverged"}

@@ -119,6 +119,7 @@ def test_the_rule_is_that_of_a_public_implementation() -> None:
 # In training
 
 
+@pytest.mark.slow
 @SETTINGS
 def test_training_is_a_plain_loop_with_the_rule_after_each_step(
     change: dict, float64: None

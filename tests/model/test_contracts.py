@@ -78,6 +78,7 @@ def test_every_parameter_learns_within_three_steps() -> None:
                 assert steps[0] == names
 
 
+@pytest.mark.slow
 def test_every_parameter_of_a_norm_learns_within_three_steps() -> None:
     choices = [{"norm": norm.key} for norm in NORMS] + [{"qk_norm": one.key} for one in QK_NORMS]
     for change in choices:

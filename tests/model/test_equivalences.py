@@ -120,6 +120,7 @@ def test_starts_as_the_identity(scheme: str) -> None:
     assert all(torch.equal(stream, embedding) for stream in blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "most"), [(12, 0.5), (24, 1e-3), (48, 1e-4)])
 def test_layerscale_starts_close_to_it(depth: int, most: float) -> None:
     """Measured change of the stream, relative: 0.24 at 12 blocks (lambda 0.1), 3e-5 at 24 (1e-5),

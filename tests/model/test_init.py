@@ -149,6 +149,7 @@ def assert_paired(a: RunConfig, b: RunConfig) -> None:
             assert torch.equal(ours[name], theirs[name]), name
 
 
+@pytest.mark.slow
 def test_schemes_share_their_initial_values() -> None:
     """All that is drawn; gains, and norms that start smaller, are the scheme's own."""
     for scheme, init in pairs(PLAIN, INITS.keys()):
@@ -157,6 +158,7 @@ def test_schemes_share_their_initial_values() -> None:
             assert_paired(base, base.replace(scheme=scheme))
 
 
+@pytest.mark.slow
 def test_norms_and_other_changes_share_their_initial_values() -> None:
     """Norms with a model without norms, so with each other: it has all that is compared."""
     bare = BASE.replace(scheme="peri", norm="none")

@@ -36,6 +36,7 @@ def test_every_scheme_has_a_twin_or_a_peer() -> None:
     assert {*TWINS} | {s.key for s in SCHEMES if s.oracle} == {*SCHEMES.keys()}
 
 
+@pytest.mark.slow
 def test_whole_model_is_its_twin(tiny: RunConfig) -> None:
     """Of four blocks: Mix-LN has both kinds there. A norm that starts smaller is every norm once."""
     smaller = [("lns_learned", norm) for norm in NORMS.keys()]  # noqa: SIM118
@@ -45,6 +46,7 @@ def test_whole_model_is_its_twin(tiny: RunConfig) -> None:
             assert_is_its_twin(config)
 
 
+@pytest.mark.slow
 def test_whole_model_is_its_twin_with_attention_norms(tiny: RunConfig) -> None:
     for scheme, (qk_norm, v_norm) in pairs(TWINS, [*product(QK_NORMS.keys(), V_NORMS.keys())], 3):
         with case(scheme, qk_norm, v_norm):
@@ -57,6 +59,7 @@ def test_no_norm_means_no_norm_anywhere(tiny: RunConfig) -> None:
         assert not [name for name, _ in model.named_parameters() if "norm" in name], scheme
 
 
+@pytest.mark.slow
 def test_causal(tiny: RunConfig) -> None:
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
         model, (tokens, _) = shaken(tiny.replace(scheme=scheme)).eval(), batch(tiny)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 
+import pytest
 from crossing_kit import case, pairs
 
 from normviz import RunConfig
@@ -25,6 +26,7 @@ def count(config: RunConfig) -> int:
     return sum(p.numel() for p in build(config, 8).parameters())
 
 
+@pytest.mark.slow
 def test_of_every_placement_and_norm() -> None:
     """NormFormer has all kinds of slots but one, so it meets every norm."""
     everywhere = [("normformer", norm) for norm in NORMS.keys()]  # noqa: SIM118

@@ -134,6 +134,7 @@ print(*engine_here(), "torch" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_a_cpu_without_avx2_is_seen_before_the_library_is_loaded(tmp_path: Path) -> None:
     broken = tmp_path / "_tape.so"
     broken.write_bytes(b"loading this is an error of its own")

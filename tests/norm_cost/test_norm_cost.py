@@ -154,6 +154,7 @@ def test_told_apart_means_beyond_layernorm_itself(measured: Measurement) -> None
 # Turns and clocks
 
 
+@pytest.mark.slow
 def test_all_take_turns_in_an_order_of_chance() -> None:
     order: list[int] = []
     calls = [[lambda i=i: order.append(i) for i in range(7)]]

@@ -94,6 +94,7 @@ def wide() -> Measurement:
     return made({("dyt", "alone"): Ratio(8, 7, 9), ("none", "alone"): Ratio(0.01, 0.01, 0.01)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("context", "dark"),
     [(key, key == "step") for key in CONTEXTS.keys()],  # noqa: SIM118

@@ -153,6 +153,7 @@ def drawn(count: int) -> list[str]:
     return sorted(types, key=lambda name: sha256(name.encode()).digest())[:count]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", drawn(10))
 def test_the_flow_of_data_makes_its_rows_again(model: str) -> None:
     """Every answer but those that a row has from the code. `normviz census --write` makes all."""
@@ -283,6 +284,7 @@ def test_it_reads_what_a_reader_reads() -> None:
             assert row.open == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SWITCHES)
 def test_a_switch_that_a_remark_names_changes_what_the_flow_of_data_tells(model: str) -> None:
     remark, changed = SWITCHES[model]

@@ -69,6 +69,7 @@ def test_what_can_not_be_moved_is_a_sentence() -> None:
         normviz.move(it.model, "pre", inputs=it.tokens)
 
 
+@pytest.mark.slow
 def test_lanes_of_a_duel_start_alike_and_see_the_same_batches() -> None:
     batches = [{"input_ids": TOKENS, "labels": TOKENS}]
     random = torch.get_rng_state()

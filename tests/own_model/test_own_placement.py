@@ -102,6 +102,7 @@ def test_a_hint_that_names_no_list_is_a_sentence() -> None:
         find_stacks(nn.Linear(2, 2))
 
 
+@pytest.mark.slow
 def test_lint_says_what_the_trace_shows() -> None:
     model = hugging("gpt2")
     assert inspect_model(model).lint == ()

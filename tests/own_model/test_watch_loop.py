@@ -81,6 +81,7 @@ def rms(x: Tensor) -> float:
     return float(x.detach().double().square().mean().sqrt())
 
 
+@pytest.mark.slow
 def test_steps_with_dropout_and_accumulation_are_the_same_bit_for_bit() -> None:
     def trained(watches: bool) -> tuple[list[Tensor], list[float]]:
         model, optimizer = made(dropout=0.1)

@@ -11,8 +11,9 @@ from crossing_kit import case
 from torch import Tensor, nn
 
 from normviz import RunConfig, train, watch
-from normviz.export import ExportLane, script
+from normviz.export import script
 from normviz.result import Result, collect
+from normviz.runs.lane import Lane
 
 SCHEMES = ("pre", "post", "peri", "deepnorm")
 SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=12, batch=4, steps=6, optimizer="sgd", lr=0.1)
@@ -22,7 +23,7 @@ EXACT = 1e-6
 
 def watched(config: RunConfig) -> Result:
     """The exported script of a config, with two lines more."""
-    source = script(ExportLane("A", config))
+    source = script(Lane("A", config))
     begin = "    it = watch(model, optimizers[0], to=None, every=1)\n"
     source = source.replace("    losses = train(", f"{begin}    losses = train(")
     source = source.replace("loss.backward()", "loss.backward()\n        it.step(loss)")

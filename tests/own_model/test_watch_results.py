@@ -24,7 +24,7 @@ from test_watch_loop import L, batch, made
 
 from normviz import RunConfig, watch
 from normviz.charts import loss
-from normviz.export.replay import frames
+from normviz.duel.names import with_names
 from normviz.links import decode, query
 from normviz.observed import Observed, nearest
 from normviz.own_model.terminal import Terminal, screen
@@ -102,13 +102,14 @@ def test_its_tables_and_files_are_those_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "run.zip").stat().st_size > 1000
     assert (tmp_path / "run.html").read_text() == result.html()
     toy = collect(train(RunConfig(depth=2, steps=2, width=16, heads=2)))
-    both = frames([result.lane("A"), toy.lane("B")], "grad_block")
+    both = with_names([result.lane("A"), toy.lane("B")])
     assert [one.label for one in both] == ["A  Tiny, Pre-LN, observed", "B  Pre-LN"]
     assert loss.finding(both).startswith("Loss in units of its own / nats per token: A Tiny")
     with pytest.raises(ValueError, match="was observed"):
         result.script()
 
 
+@pytest.mark.slow
 def test_it_is_exported_by_its_key_in_the_forms_that_it_has(folder: Path, tmp_path: Path) -> None:
     key = watched(to="store", probes=("grad_block",)).result.key
 

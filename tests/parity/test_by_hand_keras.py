@@ -33,6 +33,7 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield keras.layers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_shown_keras_lines_give_the_numbers_of_the_page(layers: ModuleType, case: str) -> None:
     it = work(CASES[case])

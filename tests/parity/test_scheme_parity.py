@@ -13,6 +13,7 @@ from normviz.cli import main
 from normviz.cli.parity import NO_ORACLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.id)
 def test_equals_a_public_implementation(comparison) -> None:
     assert measure(comparison) < TOLERANCE

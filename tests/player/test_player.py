@@ -20,15 +20,15 @@ from normviz.anatomy.walk import walk
 from normviz.catalog.probes import PROBES, recorded_by
 from normviz.charts import ratio, scheme_style
 from normviz.observed import Observed
-from normviz.player import VIEWS, ChartOptions, Sent, message
+from normviz.player import CARRIED, VIEWS, ChartOptions, Sent, View, message
 from normviz.player.bundle import build_vega, folder, joined
-from normviz.runs.frames import LaneFrame
+from normviz.runs.lane import Lane
 
 TESTS = Path(__file__).parent
 EVIL = "</script><script>alert(1)</script>"
 
 
-def spiky() -> LaneFrame:
+def spiky(probe: str = "grad_block") -> Lane:
     """A long run with peaks, zeros, gaps between its records, and numbers that are not finite."""
     rng = np.random.default_rng(3)
     steps, at = 3000, np.arange(0, 2900, 7)
@@ -36,7 +36,7 @@ def spiky() -> LaneFrame:
     values[5, 2], values[9, 3], values[11, 4], values[12, 5] = 0.0, np.nan, np.inf, 1e30
     curve = rng.lognormal(0.5, 0.3, 2900)
     curve[1234], curve[2345], curve[2500] = 904.0, 0.0, np.nan
-    return make("post", steps=steps, loss=curve, probe_steps=at, values=values)
+    return make("post", probe=probe, steps=steps, loss=curve, probe_steps=at, values=values)
 
 
 QUOTIENT = """
@@ -54,43 +54,55 @@ console.log(JSON.stringify({ records, values: values.map((row) => [...row]) }));
     ],
     ids=["diverged", "long", "few"],
 )
-def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[LaneFrame]) -> None:
+def test_the_axis_of_a_quotient_is_that_of_what_the_browser_divides(lanes: list[Lane]) -> None:
     """Python divides for the axis and the words, the browser for the picture."""
-    told = message(lanes, Sent(), live=False, options=ChartOptions(view="ratio"))
+    told = message(lanes, "grad_block", Sent(), live=False, options=ChartOptions(view="ratio"))
     found = in_node(PLAYER + QUOTIENT, {"message": told, "cursor": 0})
-    expected = ratio.quotient(*lanes)
-    assert found["records"] == expected.probe_steps.tolist()
+    expected = ratio.quotient(lanes[0], lanes[1], "grad_block")
+    assert found["records"] == expected.step.tolist()
     values = np.array(found["values"], float)
-    assert values == pytest.approx(expected.values[:, 1:], rel=1e-5, nan_ok=True)
+    assert values == pytest.approx(expected.drawn, rel=1e-5, nan_ok=True)
 
 
 def test_a_browser_gets_only_what_it_lacks() -> None:
-    sent = Sent()
-    first = message([make(ran=20)], sent, live=True, options=ChartOptions())
-    second = message([make(ran=25)], sent, live=True, options=ChartOptions())
+    sent, probe = Sent(), "grad_block"
+    first = message([make(ran=20)], probe, sent, live=True, options=ChartOptions())
+    second = message([make(ran=25)], probe, sent, live=True, options=ChartOptions())
     assert "charts" in first and "charts" not in second
     assert second["lanes"][0]["from"] == [20, 20] and second["lanes"][0]["records"] == [
         *range(20, 25)
     ]
     assert len(base64.b64decode(second["lanes"][0]["loss"])) == 4 * 5
     assert len(json.dumps(second)) < 1500
-    dark = message([make(ran=25)], sent, live=True, options=ChartOptions(dark=True))
+    dark = message([make(ran=25)], probe, sent, live=True, options=ChartOptions(dark=True))
     assert "charts" in dark and dark["lanes"][0]["records"] == []
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_held_of_a_run_for_its_charts_draws_the_same(view: View) -> None:
+    probes = ("grad_block", *CARRIED)
+    whole = [make(key, probes=recorded_by("one"), ran=40) for key in ("pre", "post")]
+    small = [replace(x, recordings=(x.recording.for_charts_of(probes),)) for x in whole]
+    look, end = ChartOptions(view=view), recorded_by("one")[-1]
+    told = [message(x, "grad_block", Sent(), live=False, options=look) for x in (whole, small)]
+    assert told[0] == told[1]
+    assert not small[0].recording.steps.layers.size and not len(small[0].recording.layers(end).step)
+
+
 def test_messages_are_json_whatever_the_numbers() -> None:
-    lanes = [broken(), spiky(), make(chance=float("nan"), floor=None)]
     for probe in PROBES.keys()[::3]:
-        some = [replace(lane, probe=probe) for lane in lanes]
-        json.dumps(message(some, Sent(), live=True, options=ChartOptions()), allow_nan=False)
+        unknown = make(probe=probe, chance=float("nan"), floor=None)
+        lanes = [broken(probe), spiky(probe), unknown]
+        told = message(lanes, probe, Sent(), live=True, options=ChartOptions())
+        json.dumps(told, allow_nan=False)
 
 
 def test_a_page_holds_all_it_needs_and_runs_nothing_from_its_words() -> None:
-    text = player.page(EVIL, EVIL, {"grad_block": [make(label=f"A  {EVIL}")]}, [RunConfig()])
+    text = player.page([make(name=f"A  {EVIL}")], EVIL, EVIL)
     assert "<script>alert" not in text
     assert not any(word in text.split("<body>")[0] for word in ("src=", "href="))
     with pytest.raises(ValueError, match="at least one"):
-        player.page("t", "w", {}, [])
+        player.page([], "t", "w")
 
 
 def test_the_name_of_an_observed_model_ends_no_script() -> None:
@@ -98,8 +110,8 @@ def test_the_name_of_an_observed_model_ends_no_script() -> None:
     plain, evil = (Observed(model=name, blocks=DEPTH, width=8) for name in ("Tiny", f"Tiny{EVIL}"))
 
     def pages(it: Observed) -> list[str]:
-        lanes = {"grad_block": [make(label=f"A  {it.model}")]}
-        return [player.page(it.model, it.model, lanes, [it]), player.live_page(it, "grad_block")]
+        lane = replace(make(name=f"A  {it.model}"), config=it)
+        return [player.page([lane], it.model, it.model), player.live_page(it, "grad_block")]
 
     for expected, text in zip(pages(plain), pages(evil), strict=True):
         assert EVIL not in text and "alert(1)" in text
@@ -115,6 +127,7 @@ def scripts(page: str) -> int:
     return found.count("script")
 
 
+@pytest.mark.slow
 def test_vega_is_the_one_that_altair_was_written_for() -> None:
     """`assets/player/vega.js` is built by normviz.player.bundle.build_vega."""
     assert player.vega() == build_vega()
@@ -130,6 +143,7 @@ def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
     assert in_node(code, player.script()) == ["mount", "embedded", "posted", "socket"]
 
 
+@pytest.mark.slow
 def test_in_node() -> None:
     plan, files = json.dumps(walk(RunConfig(depth=3))), sorted(map(str, TESTS.glob("*.test.js")))
     done = node(
@@ -142,9 +156,8 @@ def test_in_node() -> None:
 
 def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:
     """In its label and its colour; the browser fades the rest by `earlier`."""
-    lanes = [make("pre"), make("post", earlier="depth 12")]
-    lanes[1] = replace(lanes[1], label="B  Post-LN (before: depth 12)")
-    told = message(lanes, Sent(), live=False, options=ChartOptions())
+    lanes = [make("pre"), make("post", name="B  Post-LN", earlier="depth 12")]
+    told = message(lanes, "grad_block", Sent(), live=False, options=ChartOptions())
     assert [one["earlier"] for one in told["about"]] == [False, True]
     for name in ("loss", "bars", "heat1"):
         assert "B Post-LN (before: depth 12)" in json.dumps(told["charts"][name])
@@ -154,26 +167,16 @@ def test_what_is_of_earlier_settings_says_so_in_every_chart() -> None:
 
 def test_a_lane_without_the_quantity_is_drawn_empty_beside_one_that_has_it() -> None:
     old_keys = PROBES.keys()[:10]
-    new = make(probe="stream_max", recorded=recorded_by("one"))
-    old = replace(
-        new,
-        label="B  post",
-        recorded=old_keys,
-        probe_steps=new.probe_steps[:0],
-        values=new.values[:0],
-    )
+    new = make(probe="stream_max", probes=recorded_by("one"))
+    old = make(name="B  post", probes=old_keys)
     for lanes in ([new, old], [old, new], [old, old]):
         for view in VIEWS:
-            sent = message(lanes, Sent(), live=False, options=ChartOptions(view=view))
+            look = ChartOptions(view=view)
+            sent = message(lanes, "stream_max", Sent(), live=False, options=look)
             json.dumps(sent, allow_nan=False)
             assert "its run did not record it" in sent["lacking"]
             assert "B post has no values of it" in sent["findings"]["bars"]
             assert [one["key"] for one in sent["probes"]][:10] == list(old_keys)
-    alone = message(
-        [replace(new, probe="stream_rms", recorded=old_keys)],
-        Sent(),
-        live=False,
-        options=ChartOptions(),
-    )
+    alone = message([old], "stream_rms", Sent(), live=False, options=ChartOptions())
     assert [one["key"] for one in alone["probes"]] == list(old_keys)
     assert alone["lacking"] == ""

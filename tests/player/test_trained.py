@@ -14,9 +14,8 @@ from charts_kit import in_node
 
 from normviz import RunConfig
 from normviz.catalog.probes import PROBES, recorded_by
-from normviz.duel.names import lane_name
+from normviz.duel.names import with_names
 from normviz.duel.presets import PRESETS
-from normviz.export.lane import ExportLane
 from normviz.export.live import page_data, shipped_duel
 from normviz.export.live_link import live_link
 from normviz.home import shipped
@@ -25,7 +24,7 @@ from normviz.player import ChartOptions, Sent, message
 from normviz.player.templates import templates
 from normviz.runs import Recording
 from normviz.runs.archive import load
-from normviz.runs.frames import lane_frame
+from normviz.runs.lane import Lane
 from normviz.runs.verdict import judge
 
 PROBES_ASKED = (
@@ -86,7 +85,6 @@ def test_charts_axes_and_rows_are_those_of_the_app(
 ) -> None:
     configs = PRESETS[key].lanes()
     its = [recordings[config.key] for config in configs]
-    names = [lane_name(i, config, configs) for i, config in enumerate(configs)]
     asked = [
         (probe, view, linear, live)
         for probe in PROBES_ASKED
@@ -97,12 +95,11 @@ def test_charts_axes_and_rows_are_those_of_the_app(
         )
     ]
     depths, schemes = [12], sorted({config.scheme for config in configs})
-    lanes = [ExportLane(name, it.config, it) for name, it in zip("AB", its, strict=True)]
+    lanes = with_names([Lane(name, it.config, (it,)) for name, it in zip("AB", its, strict=True)])
     given = {"duel": shipped_duel(lanes), "asked": asked, "templates": templates(depths, schemes)}
     for (probe, view, linear, live), found in zip(asked, in_node(MESSAGES, given), strict=True):
-        frames = [lane_frame(it, name, probe) for it, name in zip(its, names, strict=True)]
         look = ChartOptions(linear=linear, view=view)
-        expected = json.loads(json.dumps(message(frames, Sent(), live=live, options=look)))
+        expected = json.loads(json.dumps(message(lanes, probe, Sent(), live=live, options=look)))
         for part in (
             "charts",
             "sets",
@@ -144,6 +141,7 @@ def curves() -> Iterator[np.ndarray]:
         )
 
 
+@pytest.mark.slow
 def test_a_verdict_is_that_of_the_app(recordings: dict[str, Recording]) -> None:
     """The rule is written twice; every sentence of both is compared."""
     cases = [(losses, 3.319, [None, 1.0, 0.0][i % 3]) for i, losses in enumerate(curves())]

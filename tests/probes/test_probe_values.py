@@ -265,6 +265,7 @@ def assert_equal_twins(
             np.testing.assert_allclose(seen, expected, tolerance, absolute)
 
 
+@pytest.mark.slow
 def test_every_probe_equals_its_twin() -> None:
     for scheme in (*FORMULAS, *RUNS):
         with case(scheme):
@@ -272,6 +273,7 @@ def test_every_probe_equals_its_twin() -> None:
             assert_equal_twins(config, recorded_by(SCHEMES[scheme].streams))
 
 
+@pytest.mark.slow
 def test_every_probe_equals_its_twin_in_other_settings() -> None:
     changes: list[dict[str, Any]] = [{"v_norm": "on"}, {"activation": "gelu"}, {"heads": 4}]
     changes += [{"norm": norm.key} for norm in NORMS if norm.key not in ILL_CONDITIONED]

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from itertools import product
 
 import numpy as np
+import pytest
 import torch
 from crossing_kit import case, pairs
 from peek import model_seen, steps_of
@@ -34,6 +35,7 @@ def outcome(config: RunConfig, record: Collection[int]) -> tuple[list[float], li
     return numbers, [p.detach().clone() for p in models[0].parameters()]
 
 
+@pytest.mark.slow
 def test_inert() -> None:
     """Each scheme and each norm, some with dropout and clipping."""
     more = {"v_norm": "on", "dropout": 0.1, "clip": 0.5}
@@ -66,6 +68,7 @@ def test_recording_some_steps_gives_the_same_numbers_there() -> None:
 # Complete
 
 
+@pytest.mark.slow
 def test_every_probe_speaks_at_every_layer() -> None:
     tasks = product(["pre", "siamese"], FAMILIES["decoder"].tasks)
     for scheme, task in [*product(SCHEMES.keys(), ["markov"]), *tasks]:
@@ -112,6 +115,7 @@ class Nudge:
 SUBLAYER_SITES = ("stream_in", "skip", "branch_in", "branch_out", "stream_out")
 
 
+@pytest.mark.slow
 def test_gradients_at_sublayer_sites_do_not_add_up() -> None:
     """In Post-LN one tensor is stream_in, skip and branch_in. Tensor hooks would see the sum of
     their gradients there, and only there, so they would invent a difference between placements."""
@@ -138,6 +142,7 @@ def test_the_sites_are_pinned() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_scheme_passes_every_site_in_order() -> None:
     L = SMALL.depth
     blocks = list(range(1, L + 1))

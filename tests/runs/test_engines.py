@@ -9,10 +9,11 @@ import pytest
 
 from normviz import RunConfig, train
 from normviz.duel.names import settings
-from normviz.export import ExportLane, replay
+from normviz.export import replay
 from normviz.result import collect
 from normviz.runs import Recording
 from normviz.runs.engines import computed_by
+from normviz.runs.lane import Lane
 
 TINY = RunConfig(depth=1, width=8, heads=2, seq_len=4, batch=2, steps=3)
 IN_CPP, BY_TORCH = "Trained in NormViz's engine in C++.", "Trained with PyTorch's own operations."
@@ -45,15 +46,14 @@ def test_a_sentence_says_which_engines_trained(engines: list[str], sentence: str
     assert computed_by(engines, "cells") == sentence
 
 
-def exported() -> list[ExportLane]:
+def exported() -> list[Lane]:
     """Two lanes, one of them with two seeds, and a lane that was not trained."""
-    seeds = [
-        ExportLane("A", it.config, it) for it in (by("tape"), by("tape", TINY.replace(init_seed=1)))
-    ]
+    seeds = by("tape"), by("tape", TINY.replace(init_seed=1))
     post = TINY.replace(scheme="post")
-    return [replace(seeds[0], repeats=(seeds[1],)), ExportLane("B", post, by("eager", post))]
+    return [Lane("A", TINY, seeds), Lane("B", post, (by("eager", post),))]
 
 
+@pytest.mark.slow
 def test_saved_charts_of_a_replay_say_the_engine_of_every_seed() -> None:
     lanes = exported()
     (line,) = [line for line in replay(lanes).splitlines() if line.strip().startswith("name: ")]

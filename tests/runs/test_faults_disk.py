@@ -95,6 +95,7 @@ def test_a_statement_that_finds_no_room_leaves_nothing_and_the_store_works_on(
     assert store.enqueue(SHORT) and len(store.queued()) == n + 1
 
 
+@pytest.mark.slow
 def test_the_page_says_it_and_shows_what_is_stored(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ from normviz.catalog.probes import recorded_by
 from normviz.charts import heatmap, sentences
 from normviz.charts.palette import LaneStyle
 from normviz.charts.scale import Domain
+from normviz.duel.names import with_names
 from normviz.duel.presets import PRESETS
 from normviz.runs import Recording, Steps, archive, collect, shipped
 from normviz.runs import frames as module
-from normviz.runs.frames import Frames, lane_frame
+from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane
 from normviz.runs.store import Run, Store
 from normviz.training.loop import train
 
@@ -120,26 +122,25 @@ def test_a_run_has_no_values_of_what_it_did_not_record() -> None:
     hero = PRESETS["hero"].lanes()[0].replace(steps=3)
     whole = collect(train(hero))
     assert "stream_max" not in fewer(whole).probes
-    old, known = (
-        lane_frame(fewer(whole), "A  Pre-LN", key) for key in ("stream_max", "stream_rms")
-    )
-    assert (old.lacks, known.lacks) == (True, False)
-    assert old.values.shape == (0, hero.depth + 1) and len(old.probe_steps) == 0
-    assert len(old.loss) == hero.steps
-    fresh = lane_frame(whole, "B  Pre-LN", "stream_max")
-    assert len(fresh.values) == 3 and fresh.recorded == recorded_by("one")
-    assert sentences.lacking([old, fresh]) == [
+    old = fewer(whole)
+    assert (old.lacks("stream_max"), old.lacks("stream_rms")) == (True, False)
+    layers = old.layers("stream_max")
+    assert layers.values.shape == (0, hero.depth + 1) and len(layers.step) == 0
+    assert len(old.losses) == hero.steps
+    assert len(whole.layers("stream_max").values) == 3 and whole.probes == recorded_by("one")
+    lanes = [Lane(name, hero, (it,)) for name, it in (("A  Pre-LN", old), ("B  Pre-LN", whole))]
+    assert sentences.lacking(lanes, "stream_max") == [
         "A Pre-LN has no values of it: its run did not record it; train its settings again."
     ]
 
 
 def test_a_placement_of_one_stream_has_no_second_one() -> None:
-    one, two = (
-        lane_frame(collect(train(RunConfig(depth=1, steps=2, scheme=key))), name, "summed_rms")
-        for key, name in (("pre", "A  Pre-LN"), ("residual_dual", "B  ResiDual"))
+    configs = [RunConfig(depth=1, steps=2, scheme=key) for key in ("pre", "residual_dual")]
+    lanes = with_names(
+        [Lane(name, c, (collect(train(c)),)) for name, c in zip("AB", configs, strict=True)]
     )
-    assert (one.lacks, two.lacks) == (True, False)
-    assert sentences.lacking([one, two]) == [
+    assert [lane.recording.lacks("summed_rms") for lane in lanes] == [True, False]
+    assert sentences.lacking(lanes, "summed_rms") == [
         "A Pre-LN has no values of it: its placement does not have two streams."
     ]
 
@@ -174,13 +175,11 @@ def test_the_share_of_clipped_steps() -> None:
 def test_what_float32_rounds_away_is_drawn_as_zero() -> None:
     """In the hero's Post-LN the query and key gradient of the last block sinks to rounding."""
     it = next(archive.load(home.shipped("assets") / "runs" / "hero-2-post.npz"))
-    drawn, raw = lane_frame(it, "B  Post-LN", "grad_qk").values, it.values("grad_qk")
+    drawn, raw = it.layers("grad_qk").values, it.values("grad_qk")
     lost = raw < 2.0**-24 * it.values("grad_block")
     assert lost[:, -1].any() and not lost[0].any()
     assert (drawn[lost] == 0).all()
     assert np.array_equal(drawn[~lost], raw[~lost], equal_nan=True)
-    assert np.array_equal(
-        lane_frame(it, "B  Post-LN", "grad_w2").values, it.values("grad_w2"), equal_nan=True
-    )
+    assert np.array_equal(it.layers("grad_w2").values, it.values("grad_w2"), equal_nan=True)
     heat = heatmap.spec(LaneStyle("#000000"), "B", "grad_qk", 12, 200, Domain(1e-9, 1, zeros=True))
     assert "lost in rounding" in heat["title"]["subtitle"]

@@ -96,6 +96,7 @@ def test_a_turn_that_was_not_had_can_be_given_up(tmp_path: Path) -> None:
     assert not alone.wait(60, otherwise=lambda: True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["alone", "beside others"])
 def test_a_killed_process_has_let_go(tmp_path: Path, kind: str) -> None:
     with holder(tmp_path, kind) as process:

@@ -20,8 +20,8 @@ from normviz.config import estimated_seconds
 from normviz.hosted import Refused
 from normviz.runs.store import Store
 from normviz.runs.store import queue as store_queue
-from normviz.runs.store.admission import enqueue as queue
 from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
+from normviz.runs.store.queue import enqueue as queue
 
 CONFIG = RunConfig(depth=3)
 

@@ -12,7 +12,7 @@ from crossing_kit import case
 from normviz import RunConfig, train
 from normviz.home import shipped
 from normviz.result import collect as result
-from normviz.runs import Recording, RecordingBuilder, Steps, archive, collect, failed
+from normviz.runs import Recording, RecordingBuilder, Steps, archive, collect, empty
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import Knobs
@@ -117,7 +117,7 @@ def test_the_settings_are_those_that_the_run_ended_with() -> None:
 
 def test_a_store_keeps_no_run_that_never_started(store: Store) -> None:
     with pytest.raises(ValueError, match="has not started"):
-        store.keep_all([failed(SHORT, "no room")], "sweep")
+        store.keep_all([empty(SHORT, "failed", "no room")], "sweep")
     assert store.latest(SHORT.key) is None
 
 

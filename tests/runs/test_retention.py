@@ -125,6 +125,7 @@ def test_the_supervisor_of_a_hosted_server_makes_room_and_goes_on(tmp_path: Path
         assert record is not None and len(store.steps(record).step)
 
 
+@pytest.mark.slow
 def test_gc_says_what_would_go_and_then_deletes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

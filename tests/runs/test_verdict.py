@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from crossing_kit import case
 
+from normviz import RunConfig
+from normviz.runs import Recording, Steps
 from normviz.runs.verdict import (
     STILL,
-    SeedResult,
     Verdict,
     beside_held_out,
     diverged,
@@ -20,6 +22,7 @@ from normviz.runs.verdict import (
     still_falls,
     tail_of,
 )
+from normviz.training.events import Diverged, Started, Step
 
 CHANCE, FLOOR = 3.0, 1.0
 
@@ -223,16 +226,26 @@ def sentence(series: np.ndarray) -> str:
     return judge(series, len(series), CHANCE, FLOOR).sentence
 
 
+def ended(series: np.ndarray, held_out: float | None = None) -> Recording:
+    """A run with these losses, which diverged if the last one is not finite."""
+    config, n = RunConfig(depth=1, steps=len(series)), len(series)
+    started = Started(config, "cpu", 1, 1, CHANCE, FLOOR, None)
+    steps = [Step(i, loss, 0.1, 1.0, None) for i, loss in enumerate(series)]
+    steps[-1] = replace(steps[-1], held_out=held_out)
+    bad = None if np.isfinite(series[-1]) else Diverged(n - 1, 1, "blow-up")
+    status = "diverged" if bad else "finished"
+    return Recording(config, started, Steps.of(steps, 1), status, bad)
+
+
 def test_what_all_seeds_came_to() -> None:
     good, better = losses((3.0, 50), (1.24, 50)), losses((3.0, 50), (1.19, 50))
-    stuck, bad = losses((3.0, 100)), losses((3.0, 9), (1e9, 1))
-    ended = [SeedResult(sentence(series), series) for series in (good, better)]
-    assert of_seeds(ended, 2) == "learned in 2 of 2 seeds: loss 1.19 to 1.24"
-    assert of_seeds(ended[:1], 1) == "learned in 1 of 1 seeds: loss 1.24"
-    assert of_seeds(ended, 5) == "learned in 2 of 5 seeds: loss 1.19 to 1.24; 3 without a result"
+    two = [ended(good), ended(better)]
+    assert of_seeds(two, 2) == "learned in 2 of 2 seeds: loss 1.19 to 1.24"
+    assert of_seeds(two[:1], 1) == "learned in 1 of 1 seeds: loss 1.24"
+    assert of_seeds(two, 5) == "learned in 2 of 5 seeds: loss 1.19 to 1.24; 3 without a result"
     assert of_seeds([], 5) == "none of 5 seeds has a result yet"
-    lost = SeedResult(diverged(9, 3, "blow-up").sentence, bad)
-    mixed = [*ended, SeedResult(sentence(stuck), stuck, 3.02), lost]
+    lost = ended(losses((3.0, 9), (np.inf, 1)))
+    mixed = [*two, ended(losses((3.0, 100)), held_out=3.02), lost]
     assert of_seeds(mixed, 4) == (
         "learned in 2 of 4 seeds, at chance so far in 1, diverged in 1: loss 1.19 to 3.00; held-out 3.02"
     )

@@ -22,6 +22,7 @@ def runs() -> list[Recording]:
     return list(shipped_runs())
 
 
+@pytest.mark.slow
 def test_at_most_one_word_in_a_hundred_is_wrong_of_simulated_curves(
     runs: list[Recording],
 ) -> None:
@@ -33,6 +34,7 @@ def test_at_most_one_word_in_a_hundred_is_wrong_of_simulated_curves(
         assert count.said["not settled"] < 0.45 * 150
 
 
+@pytest.mark.slow
 def test_at_most_one_word_in_a_hundred_is_wrong_of_shipped_runs(runs: list[Recording]) -> None:
     assert len(runs) >= 300
     count = Count()

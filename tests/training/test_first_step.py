@@ -45,6 +45,7 @@ def test_deepnorms_step_does_not_depend_on_depth() -> None:
     assert change("pre", 24) > 2 * change("pre", 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "low", "high"), [("biases", 1.5, 3), ("norms", 3, 6)])
 def test_but_that_of_its_biases_and_norms_does(kind: str, low: float, high: float) -> None:
     """The constants say nothing of these: the step of biases grows like sqrt(L), that of the norms'

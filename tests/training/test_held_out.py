@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from charts_kit import make, rows
+from charts_kit import STEPS, make, rows
 from task_kit import WORDS, with_task
 
 from normviz import RunConfig, train
@@ -17,11 +17,11 @@ from normviz.catalog import TASKS
 from normviz.catalog.families import LANGUAGE
 from normviz.charts import loss as loss_chart
 from normviz.duel.outcome import outcome
-from normviz.export import ExportLane
 from normviz.export.tables import tables
 from normviz.model import texts
 from normviz.model.data import make_task
 from normviz.result import collect
+from normviz.runs.lane import Lane
 from normviz.training import loop, text_privacy
 from normviz.training.events import Step
 from normviz.training.loop import begin
@@ -41,6 +41,7 @@ def steps(config: RunConfig, engine: str = "tape") -> list[Step]:
     return [e for e in train(config, engine=engine) if isinstance(e, Step)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "engine"), CASES, ids=str)
 def test_it_changes_no_bit_of_the_run(
     change: dict[str, object], engine: str, monkeypatch: pytest.MonkeyPatch
@@ -128,14 +129,16 @@ def test_a_visitors_text_is_measured_at_most_once_for_24_characters() -> None:
 def test_charts_tables_json_and_the_outcome_have_it() -> None:
     it = collect(train(TINY.replace(steps=40)))
     assert it.held_out is not None
-    exported = tables([ExportLane("A", it.config, it)])
+    exported = tables([Lane("A", it.config, (it,))])
     column = exported["steps"]["held_out_loss"].to_pylist()
     assert [i for i, x in enumerate(column) if x is not None] == [19, 39]
     assert exported["runs"]["held_out_loss"].to_pylist() == [it.held_out]
     said = it.as_json(())
     assert said["held_out_loss"] == it.held_out == said["held_out_losses"][39]
     assert f"; held-out {it.held_out:.2f}." in outcome({"A": [it]}).lines[0]
-    lane = make(held_out_steps=np.array([19, 39]), held_out=np.array([2.0, 1.7]))
+    held_out = np.full(STEPS, np.nan)
+    held_out[[19, 39]] = 2.0, 1.7
+    lane = make(held_out=held_out)
     drawn = loss_chart.fixed([make(), lane], (1.0, 5.0))["held_out"]
     assert rows(drawn) == [
         {"step": 19, "loss": 2.0, "lane": 1},

@@ -11,11 +11,11 @@ import torch
 from peek import model_seen
 
 from normviz import RunConfig, train
-from normviz.export import ExportLane
 from normviz.export.tables import tables
 from normviz.model.data import make_task
 from normviz.result import collect
 from normviz.runs import archive
+from normviz.runs.lane import Lane
 from normviz.runs.store import Store
 from normviz.training.events import Step
 
@@ -60,7 +60,7 @@ def test_it_is_there_where_layers_are_and_keeps_everywhere(tmp_path: Path) -> No
     np.testing.assert_array_equal(one.steps.logit_rms, found)
     for cell in cells:
         np.testing.assert_allclose(cell.steps.logit_rms, found, rtol=1e-7)
-    column = tables([ExportLane("A", TINY, it)])["steps"]["logit_rms"].to_pylist()
+    column = tables([Lane("A", TINY, (it,))])["steps"]["logit_rms"].to_pylist()
     assert [i for i, x in enumerate(column) if x is not None] == [0, 7, 39]
     assert it.as_json(())["logit_rms"] == {i: found[i] for i in (0, 7, 39)}
 

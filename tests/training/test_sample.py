@@ -15,13 +15,14 @@ from task_kit import WORDS, with_task
 
 from normviz import RunConfig, train
 from normviz.execution.worker import StoredRun
-from normviz.export import ExportLane, archive, script, write_configs
+from normviz.export import archive, script, write_configs
 from normviz.export.replay import replay
 from normviz.home import VARIABLE
 from normviz.model import texts
 from normviz.model.characters import MAX_SYMBOLS, OTHER, one_line, write
 from normviz.result import collect
 from normviz.runs import archive as files
+from normviz.runs.lane import Lane
 from normviz.runs.store import Store
 from normviz.training.events import Finished
 from normviz.training.loop import SAMPLE, begin
@@ -35,6 +36,7 @@ def wrote(config: RunConfig, **more: object) -> str:
     return last.wrote
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "change"),
     [
@@ -85,6 +87,7 @@ def test_it_fits_into_one_line() -> None:
     assert one_line("a b\n\n  c\u202e\x1b[2J") == "a b⏎⏎␣␣c\ufffd\ufffd[2J"
 
 
+@pytest.mark.slow
 def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_path: Path) -> None:
     config = with_task(TINY, "text")
     it = replace(collect(train(config)), wrote="a line of the secret text")
@@ -93,7 +96,7 @@ def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_p
     assert run is not None and run.wrote == store.recording(run).wrote == it.wrote
     files.save(it, tmp_path / "run.npz")
     assert [one.wrote for one in files.load(tmp_path / "run.npz")] == [it.wrote]
-    lane = ExportLane("A", config, it)
+    lane = Lane("A", config, (it,))
     for kind in ("csv", "parquet"):
         with zipfile.ZipFile(io.BytesIO(archive([lane], kind))) as all_files:
             for name in all_files.namelist():

@@ -197,6 +197,7 @@ CHANGES: list[dict[str, object]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_other_sizes_and_settings_have_eagers_gradients_and_probes() -> None:
     for change in CHANGES:
         with case(change):
@@ -220,6 +221,7 @@ def test_the_norm_by_a_part_of_the_channels(scheme: str) -> None:
     assert found.error("tape") <= max(1e-6, 10 * found.error("eager")) <= 1e-4
 
 
+@pytest.mark.slow
 def test_a_norm_over_more_than_8192_channels() -> None:
     config = SMALL.replace(
         scheme="subln", depth=1, width=516, heads=1, ffn_ratio=16, seq_len=2, batch=1
@@ -251,6 +253,7 @@ def test_the_update_and_its_ratio_are_eagers(change: dict[str, object]) -> None:
         np.testing.assert_allclose(*ratios, rtol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -271,6 +274,7 @@ def test_fifty_steps_follow_eager_and_probes_change_no_bit(change: dict[str, obj
     assert always != eager  # they are two engines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -310,6 +314,7 @@ def test_a_number_that_is_not_finite_ends_the_run_in_eagers_layer(
 # What the tape does not run.
 
 
+@pytest.mark.slow
 def test_eager_runs_the_rest_and_the_run_says_why() -> None:
     several, turned = "several streams, such as {}", "to the stream, such as {}"
     cases: list[tuple[dict[str, str], str]] = [
@@ -328,6 +333,7 @@ def test_eager_runs_the_rest_and_the_run_says_why() -> None:
             assert losses(config) == losses(config, "eager")
 
 
+@pytest.mark.slow
 def test_estimates_know_the_engine() -> None:
     tried: list[dict[str, object]] = [
         *({"scheme": key} for key in TAPED),

@@ -16,7 +16,7 @@ from normviz.hosted import Refused
 from normviz.model import draws, texts
 from normviz.model.transformer import Transformer
 from normviz.runs.store import Store
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 from normviz.training import text_privacy
 from normviz.training.events import Step
 from normviz.training.loop import begin

@@ -41,6 +41,7 @@ def test_events_come_in_order(tiny: RunConfig) -> None:
     assert finished == Finished(20)
 
 
+@pytest.mark.slow
 def test_deterministic(tiny: RunConfig) -> None:
     """Each kind of stream, and each task."""
     kinds = {scheme.streams: scheme.key for scheme in SCHEMES}.values()
@@ -98,6 +99,7 @@ def test_steps_say_the_rate_they_used(tiny: RunConfig) -> None:
     assert [step.lr for step in steps_of(config)] == [lr_at(config, s) for s in range(10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned_after", [(0,), (1,), (4, 11), (7, 7)], ids=str)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.keys())
 def test_a_live_change_is_the_config_that_it_names(
@@ -143,6 +145,7 @@ def per_parameter(config: RunConfig, make: Callable[..., torch.optim.Optimizer])
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [None, 0.3])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_flat_optimizers_are_torchs(tiny: RunConfig, decay: float, clip: float | None) -> None:

@@ -12,8 +12,9 @@ from normviz.anatomy.untrained import NAMES
 from normviz.catalog import PROBES, SCHEMES
 from normviz.config import is_quick
 from normviz.hosted import Refused
+from normviz.runs.lane import stored_lane
 from normviz.runs.store import Run
-from normviz.runs.store.admission import enqueue
+from normviz.runs.store.queue import enqueue
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
@@ -153,14 +154,14 @@ def _charts(it: Anatomy, backend: SharedBackend) -> None:
     found = [run for number in it.drawn if (run := backend.store.run(number))]
     if not found:
         return
+    lanes = [stored_lane(_name(i, run), run, backend.frames) for i, run in enumerate(found)]
     for probe in QUANTITIES:
-        frames = [backend.frames.lane(run, _name(i, run), probe) for i, run in enumerate(found)]
         record = PROBES[probe]
         st.markdown(
             f"### {record.axis_label.partition(' (')[0]}",
             help=f"{record.definition} ({record.source})",
         )
         st.vega_lite_chart(
-            charts.layers.chart(frames), key=f"layers_{probe}", width="stretch",
-            alt=charts.layers.finding(frames),
+            charts.layers.chart(lanes, probe), key=f"layers_{probe}", width="stretch",
+            alt=charts.layers.finding(lanes, probe),
         )  # fmt: skip

@@ -13,6 +13,7 @@ from normviz.duel.names import lane_name
 from normviz.limits import MAX_LANES
 from normviz.links import cut
 from normviz.observed import KEY, PREFIX
+from normviz.runs.lane import LETTERS
 from normviz.runs.listing import described
 from normviz.runs.store import Run
 
@@ -58,7 +59,7 @@ def _why_not(it: duel.Duel, run: Run | None) -> str | None:
 def name(run: Run, lanes: list[Lane]) -> str:
     """ "B Tiny, Pre-LN, observed": what the charts call it."""
     configs = [*(lane.config for lane in lanes), run.config]
-    return " ".join(lane_name(len(lanes), run.config, configs).split())
+    return " ".join(lane_name(LETTERS[len(lanes)], run.config, configs).split())
 
 
 def show(run: Run | None, lanes: list[Lane], backend: SharedBackend) -> None:

@@ -39,7 +39,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
 
 def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
     """A warning that curves show earlier settings, and a Train button, plain while something trains."""
-    named = "; ".join(f"{lane.name}: {lane.earlier}" for lane in lanes)
+    named = "; ".join(f"{lane.letter}: {lane.earlier}" for lane in lanes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(
             f":material/history: **Faded curves show earlier settings** ({literal(named)}). Train "
@@ -89,7 +89,7 @@ def show_explanation(lanes: list[Lane], beside: Run | None = None) -> None:
 def _lane(lane: Lane, color: str) -> None:
     config = lane.config
     scheme = PLACEMENTS[config.scheme]
-    st.markdown(f"**{lane.name} {literal(scheme.label)}**")
+    st.markdown(f"**{lane.letter} {literal(scheme.label)}**")
     placement.diagram(config, color)
     placement.formulas(config)
     placement.gradients(config)
@@ -107,7 +107,7 @@ def _more(lanes: list[Lane]) -> None:
     """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
     if lanes:
         named = " and ".join(
-            f"{lane.name} {PLACEMENTS.label(lane.config.scheme)}" for lane in lanes
+            f"{lane.letter} {PLACEMENTS.label(lane.config.scheme)}" for lane in lanes
         )
         page_links.anatomy(
             [lane.config for lane in lanes], f"{named}, measured before the first step"

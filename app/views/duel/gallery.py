@@ -10,14 +10,16 @@ import streamlit as st
 
 from normviz.charts import thumb
 from normviz.config import ConfigError, estimated_seconds
+from normviz.duel.names import with_names
 from normviz.duel.presets import PRESETS, Lanes, Preset
 from normviz.duel.suggest import suggestions
 from normviz.maps import SweepError
 from normviz.maps import link as map_link
+from normviz.runs.lane import LETTERS, stored_lane
 
 from ...session import duel
 from ...session.backend import SharedBackend
-from ...session.duel import Duel, label
+from ...session.duel import Duel
 from ...widgets import page_links
 from ...widgets.buttons import button
 
@@ -69,13 +71,14 @@ def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
 @st.cache_data(show_spinner=False, max_entries=200)
 def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
     runs = [run for number in numbers if (run := _shared.store.run(number))]
-    configs = [run.trained for run in runs]
-    frames = [
-        _shared.frames.lane(run, label(i, run.trained, configs), "grad_block")
-        for i, run in enumerate(runs)
-    ]
-    data = b64encode(thumb.svg(frames).encode()).decode("ascii")
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(frames))}">'
+    lanes = with_names(
+        [
+            stored_lane(letter, run, _shared.frames)
+            for letter, run in zip(LETTERS, runs, strict=False)
+        ]
+    )
+    data = b64encode(thumb.svg(lanes).encode()).decode("ascii")
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(lanes))}">'
 
 
 def tries(backend: SharedBackend) -> None:

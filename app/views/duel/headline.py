@@ -8,10 +8,9 @@ from normviz.catalog import NORMS
 from normviz.config import RunConfig
 from normviz.duel.names import placements, title
 from normviz.formats import listed
-from normviz.runs.store import Run
+from normviz.runs import Recording
 
-from ...session.backend import SharedBackend
-from .lanes import Lane, chip, last_step
+from .lanes import Lane, chip
 
 LONGEST = 84
 """Characters of a headline with the placements' names; in a longer one the lanes are letters."""
@@ -27,15 +26,15 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-def headline(lanes: list[Lane], backend: SharedBackend) -> str:
+def headline(lanes: list[Lane]) -> str:
     """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
-    said = [_outcome(lane, backend) for lane in lanes]
+    said = [_outcome(lane) for lane in lanes]
     configs = [lane.config for lane in lanes]
-    if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:
+    if opened := [lane.recording for lane in lanes if lane.run and lane.run.is_open]:
         if all(run.status == "paused" for run in opened):
-            return f"Paused {_where(opened, backend)}: {title(configs)}"
+            return f"Paused {_where(opened)}: {title(configs)}"
         return f"Training {title(configs)}"
-    letters = [lane.name for lane in lanes]
+    letters = [lane.letter for lane in lanes]
     for names in filter(None, (placements(configs), _norms(configs), letters)):
         words = _sentence(names, said)
         if len(words) <= LONGEST:
@@ -50,16 +49,16 @@ def _norms(configs: Sequence[RunConfig]) -> list[str]:
     return norms if is_clear else []
 
 
-def _where(runs: Sequence[Run], backend: SharedBackend) -> str:
+def _where(runs: Sequence[Recording]) -> str:
     """ "at step 49", or "at steps 38 and 49" of runs that are not at the same one."""
-    last = {step for run in runs if (step := last_step(run, backend)) is not None}
+    last = {int(run.steps.step[-1]) for run in runs if len(run.steps)}
     if not last:
         return "before the first step"
     return f"at step{'s' * (len(last) > 1)} {listed([f'{step:,}' for step in sorted(last)])}"
 
 
-def _outcome(lane: Lane, backend: SharedBackend) -> str:
-    verdict = chip(lane, backend)
+def _outcome(lane: Lane) -> str:
+    verdict = chip(lane)
     return OUTCOMES.get(verdict.kind, verdict.sentence)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from html import escape
 
 import streamlit as st
@@ -11,11 +10,12 @@ from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
 from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
 from normviz.config import SETTINGS, ConfigError, RunConfig
-from normviz.duel.names import LETTERS, lane_name
+from normviz.duel.names import lane_name
 from normviz.duel.presets import QUICK
 from normviz.duel.seeds import named, seeded
 from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
+from normviz.runs import lane as run_lane
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict, of_seeds
 
@@ -32,41 +32,13 @@ SAID = 2
 """Settings that differ and are named; more are counted."""
 
 
-@dataclass(frozen=True)
-class Lane:
-    """A lane of the page: its settings, and the run that it shows (of these or of earlier settings)."""
-
-    index: int
-    config: RunConfig
-    run: Run | None
-    repeats: tuple[Run, ...] = ()
-    """Its runs from all seeds shown, starting with `run`; empty if one seed is shown."""
-
-    @property
-    def name(self) -> str:
-        """The lane's letter: A, B, C or D."""
-        return LETTERS[self.index]
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the run has the lane's present settings."""
-        return self.run is not None and self.run.config == self.config
-
-    @property
-    def earlier(self) -> str:
-        """The run's settings that differ from the lane's, as in "depth 12"; else empty."""
-        if self.run is None or self.is_current:
-            return ""
-        found = differences(self.run.trained, self.config)
-        titles = {name: SETTINGS[name].title for name in found}
-        words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
-        more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
-        return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
+Lane = run_lane.Lane[RunConfig]
+"""A lane of the page. The run that it shows may be of earlier settings."""
 
 
 def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
-    lanes, is_found = list[Lane](), False
+    found, is_found = list[tuple[RunConfig, Run | None]](), False
     for i, config in enumerate(it.lanes):
         shown_run = it.runs[i]
         run = None if shown_run is None else backend.store.run(shown_run)
@@ -77,18 +49,25 @@ def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
             # A run that ended early is shown only if the lane has no run yet.
             if stored is not None and (run is None or stored.is_done or stored.is_open):
                 run, is_found = stored, True
-        lanes.append(Lane(i, config, run))
+        found.append((config, run))
     if is_found:
-        it.runs = tuple(lane.run.id if lane.run else None for lane in lanes)
-    lanes = [replace(lane, repeats=_repeats(lane.run, it.seeds, backend)) for lane in lanes]
-    it.turn(tuple(lane.config for lane in lanes))
-    it.trained = tuple((run.id, run.trained) if (run := lane.run) else None for lane in lanes)
-    return lanes
+        it.runs = tuple(run.id if run else None for _, run in found)
+    it.turn(tuple(config for config, _ in found))
+    it.trained = tuple((run.id, run.trained) if run else None for _, run in found)
+    return [
+        Lane(
+            lane_name(letter, config, it.lanes),
+            config,
+            tuple(map(backend.frames.recording, _shown(run, it.seeds, backend))),
+            _earlier(run, config),
+        )
+        for letter, (config, run) in zip(run_lane.LETTERS, found, strict=False)
+    ]
 
 
 def runs(lanes: list[Lane]) -> list[Run]:
     """All runs that the lanes show, with their repeats."""
-    return [run for lane in lanes if lane.run for run in (lane.run, *lane.repeats)]
+    return [run for lane in lanes for run in lane.runs]
 
 
 def last_step(run: Run, backend: SharedBackend) -> int | None:
@@ -102,16 +81,27 @@ def all_done(lanes: list[Lane]) -> bool:
     return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
 
 
-def _repeats(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ...]:
-    if run is None or seeds == 1:
+def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ...]:
+    """The runs that a lane shows: its own, and those from the next seeds as far as they are stored."""
+    if run is None:
         return ()
     try:
         configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
-        return ()  # the largest seed has no next one
+        return (run,)  # the largest seed has no next one
     found = [backend.store.latest(config.key) for config in configs]
-    stored = [one for one in found if one is not None and (one.is_done or one.is_open)]
-    return (run, *stored) if stored else ()
+    return (run, *(one for one in found if one is not None and (one.is_done or one.is_open)))
+
+
+def _earlier(run: Run | None, config: RunConfig) -> str:
+    """The run's settings that differ from the lane's, as in "depth 12"; else empty."""
+    if run is None or run.config == config:
+        return ""
+    found = differences(run.trained, config)
+    titles = {name: SETTINGS[name].title for name in found}
+    words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
+    more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
+    return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
@@ -120,18 +110,16 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         for lane, style in zip(lanes, styles(lanes, beside), strict=False):
             with st.container(key=f"card_{lane.index}", gap="xxsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                    mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
+                    mark(name(lane), lane.config.scheme, lane.config.depth, style.color)
                     _settings(lane, lanes, style.color, backend)
                     _placement(lane.index, lane.config, backend)
-                    _verdict(lane, backend)
+                    _verdict(lane)
                 complaint.under(f"lane{lane.index}_scheme")
                 _notes(lane)
-        _few_records(lanes, backend)
+        _few_records(lanes)
 
 
-def verdicts(
-    lanes: list[Lane], backend: SharedBackend, secret: bool = False, beside: Run | None = None
-) -> None:
+def verdicts(lanes: list[Lane], secret: bool = False, beside: Run | None = None) -> None:
     """Glyph, name and verdict of each lane, in a row; `secret` without verdicts."""
     with st.container(horizontal=True, gap="medium", key=f"verdicts_{len(lanes)}"):
         for lane, style in zip(lanes, styles(lanes, beside), strict=False):
@@ -139,13 +127,13 @@ def verdicts(
                 horizontal=True, vertical_alignment="center", width="content", gap="small",
                 key=f"card_{lane.index}",
             ):  # fmt: skip
-                mark(name(lane, lanes), lane.config.scheme, lane.config.depth, style.color)
-                _verdict(lane, backend, secret)
+                mark(name(lane), lane.config.scheme, lane.config.depth, style.color)
+                _verdict(lane, secret)
 
 
-def name(lane: Lane, lanes: list[Lane]) -> str:
+def name(lane: Lane) -> str:
     """ "B Post-LN, warm-up 200": the lane's name among all lanes."""
-    return " ".join(lane_name(lane.index, lane.config, [one.config for one in lanes]).split())
+    return " ".join(lane.name.split())
 
 
 def styles(lanes: list[Lane], beside: Run | None = None) -> tuple[LaneStyle, ...]:
@@ -164,21 +152,18 @@ def mark(named: str, scheme: str | None, depth: int, color: str) -> None:
     )
 
 
-def _verdict(lane: Lane, backend: SharedBackend, secret: bool = False) -> None:
-    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane, backend)
+def _verdict(lane: Lane, secret: bool = False) -> None:
+    verdict = Verdict("secret", "waits for your guess") if secret else chip(lane)
     several = lane.repeats and lane.is_current and not secret
     seed = f"{named(lane.config)}: " if several else ""
     badge.verdict(verdict.kind, f"{seed}{verdict.sentence}")
     if several:
-        st.badge(literal(_all_seeds(lane, backend)), color="gray")
+        st.badge(literal(_all_seeds(lane)), color="gray")
 
 
-def _all_seeds(lane: Lane, backend: SharedBackend) -> str:
+def _all_seeds(lane: Lane) -> str:
     """The verdicts of all seeds shown, in words."""
-    recording = backend.frames.recording
-    return of_seeds(
-        [recording(run).result for run in lane.repeats if run.is_done], duel.duel().seeds
-    )
+    return of_seeds([run for run in lane.repeats if run.is_done], duel.duel().seeds)
 
 
 def _notes(lane: Lane) -> None:
@@ -187,14 +172,14 @@ def _notes(lane: Lane) -> None:
         st.caption(f":material/warning: :orange[{warning}]")
 
 
-def _few_records(lanes: list[Lane], backend: SharedBackend) -> None:
+def _few_records(lanes: list[Lane]) -> None:
     """At which steps the layers were recorded, of lanes that have few: the runs of maps and claims."""
     names: dict[tuple[str, ...], list[str]] = {}
     for lane in lanes:
         if lane.run is not None and lane.run.is_coarse and lane.is_current:
-            it = backend.frames.steps(lane.run)
-            if 0 < len(it.layer_steps) < len(it.step):
-                names.setdefault(tuple(map(str, it.layer_steps)), []).append(lane.name)
+            steps = lane.recording.steps
+            if 0 < len(steps.layer_steps) < len(steps):
+                names.setdefault(tuple(map(str, steps.layer_steps)), []).append(lane.letter)
     if names:
         said = "; ".join(f"{listed(of)}: {listed(steps)}" for steps, of in names.items())
         st.caption(
@@ -206,8 +191,8 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
     """A popover with the lane's name: all its own settings, and every placement."""
     it, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
-        f"{literal(name(lane, lanes))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
-        help=f"Placement, norm and any other setting of lane {lane.name}",
+        f"{literal(name(lane))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
+        help=f"Placement, norm and any other setting of lane {lane.letter}",
     )  # fmt: skip
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
@@ -258,12 +243,12 @@ def _choose(scheme: str, it: Duel, backend: SharedBackend, lane: int) -> None:
     st.session_state[f"lane{lane}_open"] = False
 
 
-def spoken(lanes: list[Lane], backend: SharedBackend) -> str:
+def spoken(lanes: list[Lane]) -> str:
     """Each lane's name and verdict, as a screen reader says them when a run has ended."""
-    return "; ".join(f"{name(lane, lanes)}: {chip(lane, backend).sentence}" for lane in lanes)
+    return "; ".join(f"{name(lane)}: {chip(lane).sentence}" for lane in lanes)
 
 
-def chip(lane: Lane, backend: SharedBackend) -> Verdict:
+def chip(lane: Lane) -> Verdict:
     """A lane's verdict, or why it has none."""
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")
@@ -271,7 +256,7 @@ def chip(lane: Lane, backend: SharedBackend) -> Verdict:
         return Verdict("changed", "settings changed: press Train")
     if lane.run.status == "queued":  # the player shows its changing position
         return Verdict("queued", "waits in the queue")
-    return backend.frames.verdict(lane.run)
+    return lane.recording.verdict
 
 
 def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
@@ -280,7 +265,7 @@ def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
     it, key = duel.duel(), f"lane{i}_scheme"
     duel.show(it, key, value)
     st.segmented_control(
-        f"Placement of lane {LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
+        f"Placement of lane {run_lane.LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
         format_func=PLACEMENTS.label, required=True, on_change=kept(_set), args=(it, backend, "scheme", i),
         label_visibility="collapsed", width="content",
     )  # fmt: skip
@@ -312,7 +297,7 @@ def _own(lane: Lane, backend: SharedBackend) -> None:
     names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         field = st.selectbox(
-            f"Setting of lane {lane.name}", names, index=names.index("warmup"), width=210,
+            f"Setting of lane {lane.letter}", names, index=names.index("warmup"), width=210,
             key=f"lane{i}_own", format_func=lambda name: SETTINGS[name].title,
         )  # fmt: skip
         st.text_input(

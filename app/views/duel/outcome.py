@@ -29,7 +29,7 @@ ABOUT = (
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The sentences, once a lane has a finished run of its present settings."""
-    names = [name(lane, lanes) for lane in lanes]
+    names = [name(lane) for lane in lanes]
     current = [lane for lane in lanes if lane.is_current and lane.run and lane.run.is_done]
     if not current:
         return
@@ -37,11 +37,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         st.markdown("## What came out")
         reference = _reference(names) if len(lanes) > FEW else names[0]
         runs = {
-            name: [
-                backend.frames.recording(run)
-                for run in (lane.repeats or (lane.run,))
-                if run and lane.is_current
-            ]
+            name: lane.recordings if lane.is_current else ()
             for name, lane in zip(names, lanes, strict=True)
         }
         found = outcome(runs, duel.duel().seeds, reference)

@@ -52,7 +52,7 @@ def page() -> None:
     if st.context.is_embedded:
         return _embedded(it, lanes, backend, seen)
     waits, guided = it.waits, it.step is not None
-    page_foot.announce("" if waits else page_lanes.spoken(lanes, backend))
+    page_foot.announce("" if waits else page_lanes.spoken(lanes))
     if not it.story:
         _head(lanes, backend, seen)
     link_notices.show(
@@ -60,7 +60,7 @@ def page() -> None:
     )
     tour.show(lanes, backend)
     if guided:
-        page_lanes.verdicts(lanes, backend, secret=waits)
+        page_lanes.verdicts(lanes, secret=waits)
     else:
         page_lanes.show(lanes, backend, seen)
         beside.show(seen, lanes, backend)
@@ -71,7 +71,7 @@ def page() -> None:
                 transport.show(lanes, backend)
                 st.html(SHEET)
                 with st.container(key="knobs"):
-                    transport.show_more(lanes, backend)
+                    transport.show_more([lane.without_numbers for lane in lanes], backend)
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):
             if waits:
@@ -84,7 +84,7 @@ def page() -> None:
                 )
             if not it.story:
                 gallery.tries(backend)
-            share.show(lanes, backend, seen)
+            share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
 
 
@@ -102,7 +102,7 @@ def _name(it: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        said = headline.headline(lanes, backend)
+        said = headline.headline(lanes)
         width = ONE_LINE - 1.5 * len(said)
         st.markdown(
             f"# {literal(said)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
@@ -124,7 +124,7 @@ def _embedded(
     )
     if it.link and it.link.problems:
         return
-    page_lanes.verdicts(lanes, backend, beside=seen)
+    page_lanes.verdicts(lanes, beside=seen)
     beside.show(seen, lanes, backend)
     charts_panel.show(lanes, backend, seen)
     st.link_button("Open in NormViz", share.address(), icon=":material/open_in_new:")

@@ -26,11 +26,12 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     """The charts of the lanes that have a run, and of an observed run beside them."""
     it = duel.duel()
     more = [beside] if beside else []
-    every = [lane.run for lane in lanes if lane.run]
-    every = list(dict.fromkeys(every + [run for lane in lanes if lane.run for run in lane.repeats]))
+    own = [lane.run for lane in lanes if lane.run]
+    every = list(dict.fromkeys([*own, *(run for lane in lanes for run in lane.runs)]))
     what = {
         "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
-        "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
+        "repeats": [[run.id for run in lane.runs if lane.repeats] for lane in lanes]
+        + [[] for _ in more],
         "probe": it.probe,
         "view": it.view,
         "dark": st.context.theme.type == "dark",

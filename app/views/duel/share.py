@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from html import escape
 from urllib.parse import parse_qs, urlsplit
@@ -12,10 +11,11 @@ import streamlit as st
 from normviz import links
 from normviz.duel import names
 from normviz.duel.seeds import named as seed_of
-from normviz.export import ExportLane, archive, replay, script, stored_lane, write_configs
+from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.observed import Settings
+from normviz.runs import lane as run_lane
 from normviz.runs.store import Run, retention
 
 from ...asgi.previews import PREVIEWS, read
@@ -99,13 +99,16 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     # Streamlit makes the files outside of the script run, where there is no session duel.
     probe, me = duel.duel().probe, visitor.me()
 
-    def taken() -> list[ExportLane]:
+    def taken() -> list[Lane]:
         return [_taken(lane, backend, me) for lane in lanes]
 
-    def every() -> list[ExportLane]:
+    def every() -> list[run_lane.Lane]:
         if beside is None:
             return taken()
-        return [*taken(), stored_lane(names.LETTERS[len(lanes)], beside, backend.frames)]
+        return [
+            *taken(),
+            run_lane.stored_lane(run_lane.LETTERS[len(lanes)], beside, backend.frames),
+        ]
 
     named = names.file_name(settings(lanes, beside))
 
@@ -147,9 +150,9 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
     for lane in lanes:
         file(
-            f"Lane {lane.name} as a script (.py)",
+            f"Lane {lane.letter} as a script (.py)",
             lambda lane=lane: script(_taken(lane, backend, me)),
-            f"normviz-{lane.name}-{lane.config.scheme}.py",
+            f"normviz-{lane.letter}-{lane.config.scheme}.py",
             "text/x-python",
             True,
             "Plain PyTorch without NormViz, with the same final loss"
@@ -160,11 +163,9 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
 
 
-def _taken(lane: Lane, backend: SharedBackend, me: str) -> ExportLane:
-    if lane.run is None or not lane.is_current:
-        found = ExportLane(lane.name, lane.config)
-    else:
-        found = stored_lane(lane.name, lane.run, backend.frames, lane.repeats[1:])
+def _taken(lane: Lane, backend: SharedBackend, me: str) -> Lane:
+    """The lane with the numbers that its runs have now; without those of earlier settings."""
+    runs = lane.runs if lane.is_current else ()
     hides = texts.is_private(lane.config.text, me)
-    repeats = tuple(replace(one, hides_text=hides) for one in found.repeats)
-    return replace(found, hides_text=hides, repeats=repeats)
+    recordings = tuple(map(backend.frames.recording, runs))
+    return Lane(lane.letter, lane.config, recordings, hides_text=hides)

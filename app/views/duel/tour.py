@@ -53,7 +53,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
             if step.question is not None and it.waits:
                 _ask(it, step.question)
             else:
-                _out(step, _finished(lanes, backend), it.guess)
+                _out(step, _finished(lanes), it.guess)
 
 
 def _ways(it: Duel, backend: SharedBackend) -> None:
@@ -111,13 +111,9 @@ def _with_links(words: str) -> str:
     return STEP_NUMBER.sub(r"[\g<0>](#step-\g<1>)", words)
 
 
-def _finished(lanes: list[Lane], backend: SharedBackend) -> Runs | None:
+def _finished(lanes: list[Lane]) -> Runs | None:
     """The lanes' finished runs; None while one is missing."""
-    runs = tuple(
-        backend.frames.recording(lane.run)
-        for lane in lanes
-        if lane.run is not None and lane.is_current and lane.run.is_done
-    )
+    runs = tuple(lane.recording for lane in lanes if lane.is_current and lane.is_done)
     return runs if len(runs) == len(lanes) else None
 
 

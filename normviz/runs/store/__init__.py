@@ -45,12 +45,12 @@ from .run import (
     stays,
     true_status,
 )
+from .run import append as _append
+from .run import end as _end
+from .run import insert as _insert
+from .run import keep as _keep
+from .run import start as _start
 from .schema import FILE, Database
-from .write import append as _append
-from .write import end as _end
-from .write import insert as _insert
-from .write import keep as _keep
-from .write import start as _start
 
 __all__ = [
     "MODEL",

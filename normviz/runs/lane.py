@@ -1,0 +1,141 @@
+"""A lane of a duel: its settings, and what its runs recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from ..observed import Settings
+from ..training.events import Started
+from .frames import Frames
+from .recording import Recording, Steps
+from .store import Run
+from .verdict import of_seeds
+
+LETTERS = "ABCD"
+"""Of the lanes of a duel, in their order."""
+
+S = TypeVar("S", bound=Settings, covariant=True)
+
+
+@dataclass(frozen=True)
+class Lane(Generic[S]):
+    """A lane of a duel: its settings, and what its runs recorded.
+
+    name        "B", or what sets it apart too: "B  Post-LN, warm-up 200"
+    config      the settings that it has now
+    recordings  of its runs, a seed each, its own first; empty where nobody ran it
+    earlier     words for settings of these runs that it has no more, e.g. "depth 12"; else empty
+    hides_text  no file names the text that its runs read
+    """
+
+    name: str
+    config: S
+    recordings: tuple[Recording, ...] = ()
+    earlier: str = ""
+    hides_text: bool = False
+
+    @property
+    def letter(self) -> str:
+        """What precedes the name's double space ("A" of "A  Post-LN"), else the whole name."""
+        return self.name.split("  ")[0]
+
+    @property
+    def label(self) -> str:
+        """What charts call it: its name, and what was otherwise when it was trained."""
+        return f"{self.name} (before: {self.earlier})" if self.earlier else self.name
+
+    @property
+    def title(self) -> str:
+        """The label with single spaces."""
+        return " ".join(self.label.split())
+
+    @property
+    def key(self) -> str:
+        """Name of its result."""
+        return self.config.key
+
+    @property
+    def recording(self) -> Recording:
+        """What its own run recorded. Raises ValueError for a lane that nobody ran."""
+        if not self.recordings:
+            raise ValueError(
+                f"lane {self.letter!r} ({self.key}) has no run, so there is no data of it: train it first"
+            )
+        return self.recordings[0]
+
+    @property
+    def repeats(self) -> tuple[Recording, ...]:
+        """Its runs from all seeds, its own first; empty where there is one seed."""
+        return self.recordings if len(self.recordings) > 1 else ()
+
+    @property
+    def index(self) -> int:
+        """Its place in the duel, from 0."""
+        return LETTERS.index(self.letter)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The rows of the store that its recordings were read from."""
+        return tuple(run.stored for run in self.recordings if run.stored)
+
+    @property
+    def run(self) -> Run | None:
+        """The row of its own run; None where nobody ran it."""
+        return next(iter(self.runs), None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its own run has the settings that it has now."""
+        return bool(self.recordings) and self.recordings[0].config == self.config
+
+    @property
+    def without_numbers(self) -> Lane[S]:
+        """The same without the steps of its runs: small enough to be held after a script run."""
+        none = (replace(run, steps=Steps.of([], run.depth)) for run in self.recordings)
+        return replace(self, recordings=tuple(none))
+
+    @property
+    def started(self) -> Started | None:
+        """The `Started` event of its own run; None where that has not begun."""
+        return self.recordings[0].started if self.recordings else None
+
+    @property
+    def device(self) -> str | None:
+        """Where it was trained; None where it was not."""
+        return self.started.device if self.started else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its own run reached its end, diverged or not."""
+        return bool(self.recordings) and self.recordings[0].is_done
+
+    @property
+    def final_loss(self) -> float | None:
+        """Mean loss of the last tenth of the steps, in nats; None before the first step."""
+        return self.recording.final if self.recordings and len(self.recording.steps) else None
+
+    @property
+    def verdict(self) -> str:
+        """What came of the lane, in words: of its run, or of all seeds."""
+        if self.repeats:
+            return of_seeds([run for run in self.repeats if run.is_done], len(self.repeats))
+        return self.recording.verdict.sentence if self.recordings else "nobody has trained it here"
+
+    @property
+    def engines(self) -> list[str]:
+        """The engine of each of its runs, "tape" or "eager"; none of a run that has not begun."""
+        return [
+            run.started.engine for run in self.recordings if run.started and not run.is_observed
+        ]
+
+    def settings(self, config: Settings) -> dict[str, Any]:
+        """Every setting as plain values; the hash of a text only where files may name it."""
+        values = config.model_dump(mode="json")
+        return {k: v for k, v in values.items() if k != "text" or not self.hides_text}
+
+
+def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()) -> Lane:
+    """A run of a store, finished or not, as it is now; `repeats` are its runs from other seeds."""
+    return Lane(name, run.config, tuple(map(frames.recording, (run, *repeats))))
