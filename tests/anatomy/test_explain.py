@@ -33,6 +33,7 @@ def test_the_code_shown_computes_what_the_model_does(tiny: RunConfig) -> None:
             assert_the_same(tiny.replace(scheme=scheme, norm=norm, depth=4))
 
 
+@pytest.mark.slow
 def test_so_does_the_code_of_every_attention(tiny: RunConfig) -> None:
     attention = [*product(QK_NORMS.keys(), V_NORMS.keys())]
     for scheme, (qk_norm, v_norm) in pairs(("peri", "hybridnorm", "normformer"), attention):

@@ -79,6 +79,7 @@ def test_a_large_request_ends_the_line_of_the_numbers(host: str) -> None:
         assert ended(line) == 1009
 
 
+@pytest.mark.slow
 def test_the_answer_before_a_page_connects_names_the_browser(host: str) -> None:
     names = [c.partition("=")[0] for c in answered(host, "GET", HEALTH)[2].get_all("Set-Cookie")]
     assert len(names) == 2 and names[0] == "_streamlit_xsrf" and names[1].startswith("normviz_")

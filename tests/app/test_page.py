@@ -244,6 +244,7 @@ def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
     assert asked(at) == ["This ends 2 runs, the furthest at step 40 of 2,000."]
 
 
+@pytest.mark.slow
 def test_train_beside_the_faded_curves_asks_too_and_a_short_run_is_not_asked_for(
     page: Open, folder: Path
 ) -> None:

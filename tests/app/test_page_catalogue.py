@@ -40,6 +40,7 @@ def test_the_search_finds_words_of_any_column(catalogue: AppTest) -> None:
     assert any(f"0 of {len(SCHEMES)}" in caption.value for caption in catalogue.caption)
 
 
+@pytest.mark.slow
 def test_other_nets_are_there_with_their_formulas(catalogue: AppTest) -> None:
     nets = catalogue.dataframe[-1].value
     assert {key.split()[0] for key in nets["Key"]} == {*FAMILIES.keys()}

@@ -31,6 +31,7 @@ def html(at: AppTest) -> str:
     return "\n".join(element.proto.body for element in at.get("html"))
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(choose) -> None:
     at = choose()
     it, text = guide(Answers()), html(at)

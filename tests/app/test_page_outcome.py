@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from page_kit import Open, checked, duel, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
@@ -68,6 +69,7 @@ def test_a_run_of_earlier_settings_says_nothing_about_the_present_ones(
     assert "not compared" in said and "ends" not in said
 
 
+@pytest.mark.slow
 def test_the_lane_that_others_are_compared_with_is_chosen(page: Open, folder: Path) -> None:
     lanes = (SMALL, POST, SMALL.replace(scheme="peri"))
     for config in lanes:

@@ -141,6 +141,7 @@ def test_one_run_is_reopened(shelf: AppTest, folder: Path) -> None:
         at = checked(at_page("runs").run())
 
 
+@pytest.mark.slow
 def test_several_are_compared(shelf: AppTest, folder: Path) -> None:
     at, store = checked(shelf.run()), Store(folder)
     configs = [SMALL.replace(scheme=s, depth=d) for s, d in (("peri", 3), ("post", 4), ("pre", 3))]

@@ -118,6 +118,7 @@ def test_what_cannot_be_used_is_said_and_changes_nothing(page: Open) -> None:
     assert {lane.text for lane in duel(at).lanes} == {texts.add(TEXT)}
 
 
+@pytest.mark.slow
 def test_a_text_that_waits_to_be_trained_on_is_not_deleted_for_another(
     page: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ def main(
             page.screenshot(path=out / f"{name}.png")
             context.close()
         page = browser.new_page(viewport=SIZE, reduced_motion="no-preference")
-        page.goto(f"{server.url}/?v=1&lanes=2&scheme=pre,post&steps=300")
+        page.goto(f"{server.url}/?v=1&lanes=2&scheme=pre,post&steps=600")
         page.wait_for_selector(".st-key-copy_link button")
         page.locator(".st-key-train button:visible").first.click()
         page.get_by_text("steps/s").wait_for(timeout=60_000)

@@ -127,6 +127,7 @@ def test_every_kind_of_probe_renders_empty_and_full() -> None:
             assert "<svg" in render(chart)
 
 
+@pytest.mark.slow
 def test_deep_models_and_dark_pages_render() -> None:
     lane = make(depth=100, values=np.full((STEPS, 101), 0.1))
     charts = drawn([lane], 3, ChartOptions(dark=True))

@@ -52,6 +52,7 @@ def test_scale_multiplies_the_pixels() -> None:
     assert size(picture(chart, "png", 1.0, width=400))[0] == 400
 
 
+@pytest.mark.slow
 def test_a_look_and_a_background() -> None:
     chart = loss.chart([make()], dark=True)
     svg = picture(chart, "svg", config=theme(dark=True), background="#0e1117").decode()

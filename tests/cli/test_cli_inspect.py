@@ -102,6 +102,7 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
             assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output
 
 
+@pytest.mark.slow
 def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(CODE)

@@ -76,6 +76,7 @@ CHANGES: list[dict] = [
     {"scheme": "tfixup", "init": "torch"},
     {"task": "copy", "data_seed": 12345, "batch": 3},
     {"optimizer": "sgd", "momentum": 0.9, "lr": 0.1},
+    {"optimizer": "sgd", "lr": 0.1, "clip": 0.5},
     {"beta1": 0.8, "beta2": 0.95, "activation": "gelu", "init_seed": 7},
     {"warmup": 2, "schedule": "cosine"},
     {"schedule": "linear", "lr_edits": ((1, 0.01), (2, 0.02)), "steps": 5},
@@ -95,7 +96,7 @@ CHANGES: list[dict] = [
     {"branch_gain": 3.0, "weight_gain": 2.0, "scheme": "rezero", "lr": 0.03},
     {"branch_gain": 0.3, "weight_gain": 0.2, "scheme": "admin"},
     {"branch_gain": 0.3, "weight_gain": 2.0, "scheme": "b2t", "init": "torch"},
-    {"branch_gain": 0.3, "scheme": "prores"},
+    {"branch_gain": 0.3, "scheme": "prores", "steps": 9},
     {"weight_gain": 0.2, "scheme": "hyper"},
     {"norm": "gatednorm", "scheme": "siamese", "init": "torch"},
     {"norm": "gatednorm", "scheme": "subln", "init": "gpt2"},
@@ -220,6 +221,7 @@ def test_without_a_run_it_stops_at_the_first_loss_that_is_not_finite(tmp_path: P
     assert not np.isfinite(got["losses"][-1])
 
 
+@pytest.mark.slow
 def test_it_is_short_and_imports_torch_numpy_and_python_alone() -> None:
     """A student reads it from top to bottom."""
     sizes = dict[str, int]()

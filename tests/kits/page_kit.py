@@ -18,6 +18,8 @@ from filelock import FileLock
 from normviz.app.session import backend
 from normviz.app.session.training import SWITCH
 from streamlit.components.v2 import manifest_scanner
+from streamlit.config import set_option
+from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -36,6 +38,10 @@ ADDRESSES = {"hand": "by-hand"}
 Open = Callable[..., AppTest]
 # AppTest reads the metadata of every installed package for each new session: once is enough.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+# Streamlit collects garbage after each run of a script, and clears Keras where another test has loaded it:
+# up to half a second. A server freezes what it has loaded, and has no Keras.
+set_option("runner.postScriptGC", False)
+script_runner._clean_problem_modules = lambda: None
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,7 @@ def test_a_bad_link_gets_one_sentence() -> None:
             assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.sampled_from(["v", *NAMES, "x"]), st.lists(st.text(max_size=30), max_size=3))
 )
@@ -209,6 +210,7 @@ def test_the_picture_of_a_curve_marks_divergence() -> None:
     assert "nan" not in svg(math.nan, math.inf)
 
 
+@pytest.mark.slow
 def test_a_cell_that_nobody_ran_has_no_loss_colour(store: Store) -> None:
     """A missing number has the colour of the lowest loss, were it left to the scale."""
     it = grid()

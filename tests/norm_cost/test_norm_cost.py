@@ -72,6 +72,7 @@ def test_every_variant_has_a_module() -> None:
 # Counts
 
 
+@pytest.mark.slow
 def test_kernels_are_counted_and_views_are_none() -> None:
     x = torch.randn(8, 16)
     counted = count(lambda: (x * 2).view(16, 8).t().detach())
@@ -179,6 +180,7 @@ def test_waiting_for_a_core_is_not_counted() -> None:
 # The measurement
 
 
+@pytest.mark.slow
 def test_all_variants_in_all_contexts(measured: Measurement) -> None:
     assert measured.setting == TINY
     assert measured.rounds >= MIN_ROUNDS
@@ -195,6 +197,7 @@ def test_all_variants_in_all_contexts(measured: Measurement) -> None:
         assert again.kernels == measured.row("layernorm", context, passes).kernels
 
 
+@pytest.mark.slow
 def test_a_step_has_five_norms(measured: Measurement) -> None:
     """Two a block and the final one: what lacks without them is one kernel each, forward."""
     alone, step = measured.row("layernorm", "alone"), measured.row("layernorm", "step")
@@ -202,6 +205,7 @@ def test_a_step_has_five_norms(measured: Measurement) -> None:
     assert alone.kernels >= 2
 
 
+@pytest.mark.slow
 def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
     path = stored_results.keep(measured, tmp_path)
     (tmp_path / "cost" / "broken.json").write_text('{"setting": 1')
@@ -215,6 +219,7 @@ def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
     assert path.is_file()
 
 
+@pytest.mark.slow
 def test_a_measurement_of_fewer_variants_is_kept(measured: Measurement, tmp_path: Path) -> None:
     """One without LayerNorm is not a measurement."""
     for lacks, kept in (("layernorm_hand", True), ("layernorm", False)):

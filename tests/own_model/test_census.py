@@ -245,6 +245,7 @@ def test_it_says_how_its_rows_were_told() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_type_is_asked_for_and_one_without_a_row_is_a_sentence() -> None:
     done = CliRunner().invoke(main, ["census", "gpt2", "xlm"])
     assert done.exit_code == 0 and done.output.startswith(

@@ -55,6 +55,7 @@ def test_our_own_code_can_be_moved_to_every_placement_that_move_knows() -> None:
             assert all(p.grad is not None for p in moved.blocks.parameters())
 
 
+@pytest.mark.slow
 def test_what_can_not_be_moved_is_a_sentence() -> None:
     model = hugging("gpt2")
     for to, said in (

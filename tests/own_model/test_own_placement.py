@@ -156,6 +156,7 @@ def test_lint_knows_attention_that_reads_the_stream_without_qk_norm() -> None:
         )
 
 
+@pytest.mark.slow
 def test_lint_knows_how_deep_post_ln_was_measured() -> None:
     """The shipped maps end at 64 blocks, and Post-LN trains at some rate up to 32."""
     it = exported("post", 2, width=8, heads=1, seq_len=4)

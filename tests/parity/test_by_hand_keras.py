@@ -41,6 +41,7 @@ def test_the_shown_keras_lines_give_the_numbers_of_the_page(layers: ModuleType, 
         same(y, it.now[key].y, FLOAT32 if it.after.counted.all() else MASKED)
 
 
+@pytest.mark.slow
 def test_without_the_lines_for_it_keras_has_the_biased_variance(layers: ModuleType) -> None:
     it = work(EDITED.replace(mode="eval", passes=4))
     text = code.keras(it)

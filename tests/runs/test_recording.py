@@ -44,6 +44,7 @@ def assert_same(one: Recording, other: Recording) -> None:
         assert np.array_equal(mine, theirs, equal_nan=True), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config", [SHORT, LOST, SHORT.replace(steps=0)], ids=("trained", "lost", "begun")
 )

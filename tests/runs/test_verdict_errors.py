@@ -45,6 +45,7 @@ def test_at_most_one_word_in_a_hundred_is_wrong_of_shipped_runs(runs: list[Recor
     assert words > 0.85 * count.said.total()
 
 
+@pytest.mark.slow
 def test_a_rule_that_says_one_word_of_all_is_often_wrong(runs: list[Recording]) -> None:
     count, noise = Count(), Noise(runs)
     for kind in KINDS:
