@@ -477,16 +477,16 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
         opened(page, address)
         hero = PRESETS["hero"].lanes()
         peri, deepnorm = ((hero[0], hero[1].replace(scheme=key)) for key in ("peri", "deepnorm"))
-        shorter = tuple(lane.replace(steps=150) for lane in deepnorm)
+        shallow = tuple(lane.replace(depth=1) for lane in deepnorm)  # trains in a moment
         warmup = PRESETS["warmup"].lanes()
         for lanes, label in ((peri, "Peri-LN"), (deepnorm, "DeepNorm")):
             idle(page)
             switch(page, label)
             wait_for(lambda lanes=lanes: shows(page, lanes) and "learned" in chip(page, 1))
         idle(page)
-        page.locator(".st-key-knob_steps input[type=range]").focus()
-        page.keyboard.press("ArrowLeft")
-        wait_for(lambda: shows(page, shorter))
+        page.locator(".st-key-knob_depth input[type=range]").focus()
+        page.keyboard.press("Home")
+        wait_for(lambda: shows(page, shallow))
         wait_for(lambda: all("loss" in chip(page, i) for i in (0, 1)))
         idle(page)
         page.get_by_role("button", name="Presets").click()
@@ -507,7 +507,7 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
         page.evaluate("history.back()")
         page.get_by_role("heading", name="claims about norm placement").wait_for()
         idle(page)
-        states = [hero, peri, deepnorm, shorter, warmup, STEPS[0].lanes(), STEPS[1].lanes()]
+        states = [hero, peri, deepnorm, shallow, warmup, STEPS[0].lanes(), STEPS[1].lanes()]
         for lanes in reversed(states):
             page.evaluate("history.back()")
             wait_for(lambda lanes=lanes: shows(page, lanes))
