@@ -193,7 +193,7 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     store = Store(folder)
     measure(folder, config)
     at = page(f"{encode([config])}&probe=update_ratio")
-    assert shown(at)["probe"] == "update_ratio"
+    assert shown(at)["probe"] == copied(at)["probe"] == "update_ratio"
     stored = store.latest(config.key)
     assert stored is not None
     lane = stored_lane("A  Pre-LN", stored, Frames(store))
