@@ -65,8 +65,6 @@ for part in changed:
     print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
 if streamlit_parts.CONNECTIONS not in changed:
     transport_limits.install()
-if streamlit_parts.CALLBACKS not in changed:
-    streamlit_parts.let_callbacks_end()
 app = st.App(
     "main.py",
     lifespan=lifespan,

@@ -16,8 +16,6 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
@@ -38,7 +36,6 @@ IMPORTS = {
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
 CONNECTIONS = "what is known of open connections"
-CALLBACKS = "when it ends a script run"
 CHANGED = (
     "the installed Streamlit or uvicorn has changed {}: limits of a shared server, or pages, may fail. "
     "Install the one that requirements.txt names"
@@ -49,20 +46,6 @@ def ask_no_other_host() -> None:
     """For a page of a foreign origin Streamlit asks another host for this machine's public address, and
     would let in pages of that address. They have this server's `Host`, if they are its pages."""
     net_util.get_external_ip = lambda: None
-
-
-def let_callbacks_end() -> None:
-    """A request of another script run ends the present one at its next access to the session's state.
-    Before the callbacks that would lose the visitor's press, and in one the rest of what it does: until
-    they have ended the request waits."""
-    take_request = ScriptRunner._maybe_handle_execution_control_request
-
-    def after_callbacks(self: ScriptRunner) -> None:
-        context = get_script_run_ctx(suppress_warning=True)
-        if context is None or context.has_script_started:
-            take_request(self)
-
-    ScriptRunner._maybe_handle_execution_control_request = after_callbacks
 
 
 def _uploads() -> bool:
@@ -99,13 +82,6 @@ def _addresses() -> bool:
 def _context() -> bool:
     fields = ScriptRunContext.__dataclass_fields__
     return {"session_id", "fragment_ids_this_run", "is_history_navigation"} <= set(fields)
-
-
-def _callbacks() -> bool:
-    """What `let_callbacks_end` replaces, and what it asks."""
-    return _has(ScriptRunner, "_maybe_handle_execution_control_request") and _has(
-        ScriptRunContext, "has_script_started"
-    )
 
 
 def _settings() -> bool:
@@ -170,7 +146,6 @@ PARTS: dict[str, Callable[[], bool]] = {
     "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
     "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
     CONNECTIONS: _connections,
-    CALLBACKS: _callbacks,
 }
 
 

@@ -17,17 +17,11 @@ from .widgets import page_foot, store_errors
 def run(page: StreamlitPage) -> None:
     """Render the page. A store, folder or server that can't be used is a sentence on the page."""
     try:
-        # A link is read by the page that a visitor arrives at, once: later the page writes the address.
         is_new = "page" not in st.session_state
-        came_back = address.is_old_entry()
-        st.session_state["arrived"] = came_back or st.session_state.get("page") != page.url_path
-        st.session_state["page"] = page.url_path
+        address.arrive(page.url_path)
         st.set_page_config(tab_title(page.title))  # a duel names itself
         place = st.container(key="trouble")
-        with (
-            render_lock.held(is_new, visitor.me(), network_address.of_page()),
-            address.sent(page.url_path),
-        ):
+        with render_lock.held(is_new, visitor.me(), network_address.of_page()):
             presence.begin()
             page.run()
             page_foot.show()

@@ -1,4 +1,6 @@
-"""A duel as a link: a version, and the settings that differ from the values of that version.
+"""Links: a page's settings as parameters of its address; and those of a duel.
+
+A duel's link has a version, and the settings that differ from the values of that version:
 
     v=1&scheme=pre,post&depth=24
 
@@ -10,18 +12,91 @@ does not change when a default does. Links of earlier releases name every settin
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from .catalog import PROBES
 from .config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, ConfigError, RunConfig
-from .limits import MAX_LANES, SEEDS
+from .limits import MAX_LANES
 
 VERSION = 1
 FIELDS = tuple(SETTINGS)
+VIEW = ("probe", "view", "seeds")
+"""Parameters of a link that set the view of a duel and not its result."""
+CURSOR = ("at", "layer")
+"""Parameters of a link that set the cursor of the charts: a step and a layer."""
+BESIDE = "beside"
+"""The parameter of a link that names an observed run, whose charts are shown beside the lanes."""
+PAGE = ("embed", "embed_options")
+"""Parameters that Streamlit reads."""
+APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
+"""Tracking parameters that messengers and mails append to any address."""
 Params = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """The links of one page.
+
+    fields   names of its settings, in the order of a link
+    pinned   what a link means by a setting that it does not name. Links that were copied rely on it: a
+             default may change, this may not
+    view     names that set what is looked at, and no setting
+    version  empty for links that have none
+    """
+
+    fields: tuple[str, ...]
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    view: tuple[str, ...] = ()
+    version: str = str(VERSION)
+
+    def reads(self, params: Params) -> bool:
+        """Whether parameters of an address are a link of this page at all: messengers append their own."""
+        return any(name in params for name in ("v", *self.fields))
+
+    def problems(self, params: Params) -> list[str]:
+        """A sentence for each setting that is given more than once, and for another version."""
+        found = [
+            f"the link gives {name} {len(params[name])} times, allowed is once"
+            for name in ("v", *self.fields)
+            if len(params.get(name, ())) > 1
+        ]
+        version = next(iter(params.get("v", ())), self.version)
+        if self.version and version != self.version:
+            found.append(
+                f"the link has version {cut(version)}, allowed is {self.version}: it may come from another "
+                "release of NormViz"
+            )
+        return found
+
+    def given(self, params: Params) -> dict[str, str]:
+        """The word of each setting that a link names; the first one, where it names more."""
+        return {name: params[name][0] for name in self.fields if params.get(name)}
+
+    def words(self, params: Params) -> dict[str, str]:
+        """What a link says of each setting: its word, or the pinned one."""
+        return {**self.pinned, **self.given(params)}
+
+    def others(self, params: Params) -> list[str]:
+        """A sentence about names in a link that this page does not know, if there are any."""
+        unknown = set(params) - {"v", *self.fields, *self.view, *PAGE}
+        names = sorted(name for name in unknown if not APPENDED.fullmatch(name))
+        if not names:
+            return []
+        named = ", ".join(cut(name) for name in names[:5])
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        which = "which is not a setting" if len(names) == 1 else "which are not settings"
+        return [f"The link also names {named}{more}, {which} here: not used."]
+
+    def params(self, words: Mapping[str, str], always: Collection[str] = ()) -> dict[str, str]:
+        """The parameters of a link: the settings that are not as pinned, and those of `always`."""
+        said = {
+            name: words[name]
+            for name in self.fields
+            if name in words and (name in always or words[name] != self.pinned.get(name))
+        }
+        return ({"v": self.version} if self.version else {}) | said
 
 
 @dataclass(frozen=True)
@@ -49,13 +124,13 @@ def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
     The number of lanes is named where no setting differs among them.
     """
     columns = {name: [as_word(getattr(lane, name)) for lane in lanes] for name in FIELDS}
-    said = {name: words for name, words in columns.items() if set(words) != {PINNED[name]}}
-    differ = any(len(set(words)) > 1 for words in said.values())
-    count = {} if differ or len(lanes) == 1 else {"lanes": str(len(lanes))}
-    values = {
-        name: words[0] if len(set(words)) == 1 else ",".join(words) for name, words in said.items()
+    words = {
+        name: column[0] if len(set(column)) == 1 else ",".join(column)
+        for name, column in columns.items()
     }
-    return {"v": str(VERSION), **count, **values}
+    differ = any(len(set(column)) > 1 for column in columns.values())
+    count = {} if differ or len(lanes) == 1 else {"lanes": str(len(lanes))}
+    return DUEL.params(count | words)
 
 
 def pinned() -> RunConfig:
@@ -74,27 +149,6 @@ def query(params: Mapping[str, str]) -> str:
     return urlencode(params, quote_via=quote, safe=",:;", errors="replace")
 
 
-def is_named(params: Params, names: Iterable[str]) -> bool:
-    """Whether parameters of an address are a link of these names at all: messengers append their own."""
-    return any(name in params for name in ("v", *names))
-
-
-def problems_of_form(params: Params, names: Iterable[str]) -> list[str]:
-    """A sentence for each of these names that is given more than once, and for another version."""
-    found = [
-        f"the link gives {name} {len(params[name])} times, allowed is once"
-        for name in ("v", *names)
-        if len(params.get(name, [""])) > 1
-    ]
-    version = params.get("v", [str(VERSION)])[0]
-    if version != str(VERSION):
-        found.append(
-            f"the link has version {cut(version)}, allowed is {VERSION}: it may come from another "
-            "release of NormViz"
-        )
-    return found
-
-
 def decode(link: str | Params, offers: bool = True) -> Link:
     """Read a link, a query string, or the parameters of one. Never raises for what they hold.
 
@@ -108,10 +162,9 @@ def decode(link: str | Params, offers: bool = True) -> Link:
     problems = list(_problems_of_form(params))
     if problems:
         return Link(problems=tuple(problems))
-    n_lanes = int(params["lanes"][0]) if "lanes" in params else _widest(params)
-    columns = {
-        name: params[name][0].split(",") if name in params else [PINNED[name]] for name in FIELDS
-    }
+    words = DUEL.words(params)
+    n_lanes = int(words["lanes"]) if "lanes" in words else _widest(params)
+    columns = {name: words[name].split(",") for name in FIELDS}
     lanes: list[RunConfig] = []
     for i in range(n_lanes):
         values = {
@@ -128,13 +181,7 @@ def decode(link: str | Params, offers: bool = True) -> Link:
             problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
         )
     missing = tuple(name for name in FIELDS if name not in params and name in WRITTEN)
-    notices = tuple(view_notices(params))
-    return Link(lanes=tuple(lanes), missing=missing, notices=notices)
-
-
-def names_a_setting(params: Params) -> bool:
-    """Whether parameters of an address are a link at all: messengers append their own."""
-    return is_named(params, ("lanes", *FIELDS))
+    return Link(lanes=tuple(lanes), missing=missing, notices=tuple(DUEL.others(params)))
 
 
 def _params(text: str) -> Params:
@@ -159,6 +206,8 @@ PINNED: Mapping[str, str] = {
 }
 """What a link of version 1 means by a setting that it does not name, as links write it. Links that
 were copied rely on it: a default of `RunConfig` may change, this may not."""
+DUEL = Codec(("lanes", *FIELDS), PINNED, ("preset", "story", BESIDE, *VIEW, *CURSOR))
+"""A duel of 1 to 4 lanes. A setting that differs among them has a word for each, separated by commas."""
 
 
 def _value(name: str, word: str) -> Any:
@@ -175,7 +224,7 @@ def _widest(params: Params) -> int:
 
 def _problems_of_form(params: Params) -> list[Problem]:
     """Repeats, a bad version or lane count, and settings with another number of values."""
-    found = [Problem(sentence) for sentence in problems_of_form(params, ("lanes", *FIELDS))]
+    found = [Problem(sentence) for sentence in DUEL.problems(params)]
     lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
     if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
         found.append(
@@ -215,85 +264,6 @@ def _checked_offer(problem: Problem, n_problems: int) -> Problem:
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
     return Problem(problem.sentence)
-
-
-VIEWS = ("heat", "ratio", "lines", "walk")
-"""Charts below the loss and the bars; the first one is the default."""
-SEEDS_SHOWN = ("1", str(SEEDS))
-VIEW = ("probe", "view", "seeds")
-"""Parameters of a link that set the view of a duel and not its result."""
-
-
-CURSOR = ("at", "layer")
-"""Parameters of a link that set the cursor of the charts: a step and a layer."""
-
-
-BESIDE = "beside"
-"""The parameter of a link that names an observed run, whose charts are shown beside the lanes."""
-
-
-def cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int], list[str]]:
-    """The step and the layer that a link sets the cursor to, and a sentence for each that no lane has."""
-    most = {
-        "at": max((lane.steps for lane in lanes), default=1) - 1,
-        "layer": max((lane.depth for lane in lanes), default=0),
-    }
-    found: dict[str, int] = {}
-    wrong = []
-    for name in CURSOR:
-        word = next(iter(params.get(name, [])), "")
-        is_whole = word.isascii() and word.isdecimal() and len(word) < 10
-        if is_whole and int(word) <= most[name]:
-            found[name] = int(word)
-        elif word:
-            wrong.append(
-                f"The link sets {name} to {cut(word)}, allowed is a whole number from 0 to "
-                f"{max(0, most[name])}: not used."
-            )
-    return found, wrong
-
-
-def view_notices(params: Params) -> list[str]:
-    """A sentence for each unknown value of a view parameter, and for names that are not settings."""
-    found = [
-        f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
-        for name in (*VIEW, *CURSOR, BESIDE, "story")
-        if len(params.get(name, [""])) > 1
-    ]
-    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
-    if probe and probe not in PROBES:
-        found.append(f"The link names {PROBES.unknown(probe[:40])} The page shows grad_block.")
-    if view and view not in VIEWS:
-        found.append(
-            f"The link names the view {cut(view)}, allowed are {', '.join(VIEWS)}. The page shows "
-            f"{VIEWS[0]}."
-        )
-    if seeds and seeds not in SEEDS_SHOWN:
-        found.append(
-            f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
-            f"shows {SEEDS_SHOWN[0]}."
-        )
-    return found + unknown_names(
-        params, {"v", "lanes", "preset", "story", BESIDE, *VIEW, *CURSOR, *FIELDS}
-    )
-
-
-PAGE = ("embed", "embed_options")
-"""Parameters that Streamlit reads."""
-APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
-"""Tracking parameters that messengers and mails append to any address."""
-
-
-def unknown_names(params: Params, known: Collection[str]) -> list[str]:
-    """A sentence about names in a link that are not settings, if there are any."""
-    named = set(params) - {*known, *PAGE}
-    others = sorted(name for name in named if not APPENDED.fullmatch(name))
-    if not others:
-        return []
-    named = ", ".join(cut(name) for name in others[:5])
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    which = "which is not a setting" if len(others) == 1 else "which are not settings"
-    return [f"The link also names {named}{more}, {which} here: not used."]
 
 
 def cut(word: str) -> str:

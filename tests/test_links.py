@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from crossing_kit import case
@@ -14,12 +14,18 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from normviz import ConfigError, RunConfig, links
+from normviz.by_hand import PRESETS as HANDS
+from normviz.by_hand import links as hand
+from normviz.choose import answers
 from normviz.config import CHOICES, RANGES, WRITTEN
 from normviz.limits import MAX_LANES
 from normviz.links import (  # fmt: skip
+    DUEL,
     FIELDS,
     PINNED,
+    Codec,
     Link,
+    as_params,
     as_word,
     decode,
     differences,
@@ -28,6 +34,7 @@ from normviz.links import (  # fmt: skip
     settings,
     shown,
 )
+from normviz.maps import link as map_link
 
 
 def numbers(name: str) -> st.SearchStrategy[Any]:
@@ -310,29 +317,37 @@ def test_a_link_of_many_mistakes_is_read_soon() -> None:
     assert calls.call_count <= 1 + 2 * len(names)
 
 
-def test_what_messengers_append_is_no_link() -> None:
-    for name, is_one in (("utm_source", False), ("probe", False), ("depth", True)):
-        assert links.names_a_setting({name: ["3"]}) == is_one
+# The links of every page
+
+PAGES: dict[str, tuple[Codec, dict[str, str]]] = {
+    "duel": (DUEL, as_params([RunConfig(depth=3), RunConfig(scheme="post", depth=3)])),
+    "maps": (map_link.CODEC, map_link.ask({"depth": "2,4", "lr": "0.01,0.1"}, "depth", "lr").params()),
+    "by hand": (hand.CODEC, hand.as_params(HANDS["usual"].example())),
+    "choose": (answers.CODEC, answers.as_params(answers.Answers(depth="8", start="existing"))),
+}  # fmt: skip
+"""The codec of a page, and the parameters of one of its links."""
 
 
-@pytest.mark.parametrize(
-    ("query", "found", "wrong"),
-    [
-        ("at=30&layer=4", {"at": 30, "layer": 4}, []),
-        ("at=0&layer=24", {"at": 0, "layer": 24}, []),
-        ("at=199", {"at": 199}, []),
-        ("at=200&layer=3", {"layer": 3}, ["at to '200', allowed is a whole number from 0 to 199"]),
-        ("layer=25", {}, ["layer to '25', allowed is a whole number from 0 to 24"]),
-        ("at=-1&layer=x", {}, ["at to '-1'", "layer to 'x'"]),
-        ("at=٣&layer=1e3", {}, ["at to", "layer to '1e3'"]),
-        ("at=" + "9" * 5000, {}, ["at to"]),
-    ],
-)
-def test_a_link_sets_the_cursor(query: str, found: dict[str, int], wrong: list[str]) -> None:
-    """To a step and a layer that some lane has."""
-    params = parse_qs(query)
-    cursor, sentences = links.cursor(params, (RunConfig(), RunConfig(depth=24)))
-    assert cursor == found
-    assert len(sentences) == len(wrong)
-    assert all(words in said for words, said in zip(wrong, sentences, strict=True))
-    assert decode("v=1&at=30&layer=4").notices == ()
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_reads_its_own_links_and_says_what_else_they_hold(page: str) -> None:
+    codec, said = PAGES[page]
+    params = {name: [word] for name, word in said.items()}
+    named = [name for name in said if name != "v"]
+    assert codec.reads(params) and not codec.reads({"utm_source": ["mail"]})
+    assert codec.params(codec.given(params), always=named) == said
+    assert codec.words(params) == {**codec.pinned, **codec.given(params)}
+    assert not set(codec.params(codec.pinned)) - {"v"}
+    assert codec.problems(params) == codec.others(params) == []
+
+    twice = {**params, named[0]: ["1", "2"]}
+    assert codec.problems(twice) == [f"the link gives {named[0]} 2 times, allowed is once"]
+    assert codec.given(twice)[named[0]] == "1"
+    other = codec.problems({**params, "v": ["7"]})
+    assert len(other) == bool(codec.version) and all("has version '7'" in one for one in other)
+    looks = {name: ["x"] for name in (*codec.view, "embed", "fbclid")}
+    (sentence,) = codec.others({**params, **looks, "colour": ["red"]})
+    assert "'colour', which is not a setting here" in sentence
+
+
+def test_what_sets_the_view_of_a_duel_is_no_link_of_one() -> None:
+    assert DUEL.reads({"depth": ["3"]}) and not DUEL.reads({"probe": ["stream_rms"]})

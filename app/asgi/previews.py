@@ -16,19 +16,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from normviz.catalog import PROBES
+from normviz import links
 from normviz.config import RunConfig
 from normviz.duel.names import title
 from normviz.export import preview
 from normviz.limits import MAX_LANES
-from normviz.links import encode
 from normviz.runs.frames import Frames
 from normviz.runs.lane import LETTERS, Lane, stored_lane
 from normviz.runs.store import Store
 from normviz.tour import STEPS
 
+from ..session import duel_link
 from ..session.backend import opened
-from ..session.duel import linked
 from ..session.pages import DUEL
 
 A_MINUTE = 10
@@ -37,8 +36,6 @@ WAITING = 3
 """Previews that wait to be drawn, at most."""
 MOST_BYTES = 16 * 2**20
 """Of all previews in memory; one takes about 0.4 megabytes."""
-USUAL = "grad_block"
-"""The quantity that a duel shows if its link names none."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -61,29 +58,25 @@ class LinkedDuel:
     query: str = ""
     lanes: tuple[Lane, ...] = ()
     key: tuple[object, ...] = ()
-    probe: str = USUAL
+    probe: str = duel_link.PROBE
 
 
 def read(params: dict[str, list[str]]) -> LinkedDuel:
     """The duel of an address and its stored results. Never raises for what a link holds."""
-    asked = linked(params)
+    asked = duel_link.read(params)
     if not asked.lanes:
         return LinkedDuel(DUEL.name, DUEL.words)
-    probe = params.get("probe", [""])[0]
-    query = encode(asked.lanes) + (f"&probe={probe}" if probe in PROBES else "")
+    query = links.query(duel_link.params(asked.lanes, probe=asked.probe))
     step = STEPS[asked.story - 1] if asked.story else None
     named = f"The tour: {step.title}" if step and asked.link is None else title(asked.lanes)
     if step and step.question:  # the answer is to be guessed
         return LinkedDuel(named, DUEL.words)
-    if step and asked.link is None and not probe:
-        probe = step.probe
     it = opened()
     found = lanes(asked.lanes, it.store, it.frames)
-    probe = probe if probe in PROBES else USUAL
-    if not found or all(probe not in lane.recording.probes for lane in found):
+    if not found or all(asked.probe not in lane.recording.probes for lane in found):
         return LinkedDuel(named, DUEL.words, query)
-    key = (probe, *(lane.key for lane in found))
-    return LinkedDuel(named, preview.outcome(found), query, found, key, probe)
+    key = (asked.probe, *(lane.key for lane in found))
+    return LinkedDuel(named, preview.outcome(found), query, found, key, asked.probe)
 
 
 def lanes(configs: Sequence[RunConfig], store: Store, frames: Frames) -> tuple[Lane, ...]:

@@ -13,6 +13,7 @@ from streamlit import runtime
 
 from normviz import hosted
 from normviz.claims.server_jobs import ClaimJobs
+from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
 from normviz.maps.fill import MapJobs
 from normviz.norm_cost.client import Lab
@@ -21,7 +22,7 @@ from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.listing import RunList
 from normviz.runs.shipped import adopt
-from normviz.runs.store import Store, StoreFull
+from normviz.runs.store import Run, Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
 
@@ -151,6 +152,15 @@ def _adopt(key: str | None) -> None:
         else:
             shipped.adopt_cell(_open().store, key)
         _server.adopted.add(key)
+
+
+def known(config: RunConfig, backend: SharedBackend) -> Run | None:
+    """The stored run of a config, which may be a cell of a shipped map."""
+    run = backend.store.latest(config.key)
+    if run is None and config.key in shipped.cell_keys():
+        adopt_cell(config.key)
+        run = backend.store.latest(config.key)
+    return run
 
 
 def shared() -> SharedBackend:

@@ -6,56 +6,53 @@ that is not allowed changes nothing, and `complaint` says why.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qs
 
 import streamlit as st
 
-from normviz.catalog import PROBES
 from normviz.config import ConfigError, RunConfig
 from normviz.duel.presets import PRESETS
-from normviz.limits import MAX_LANES, SEEDS
-from normviz.links import (
-    BESIDE,
-    FIELDS,
-    VIEW,
-    Link,
-    Params,
-    Problem,
-    cursor,
-    cut,
-    decode,
-    names_a_setting,
-    problems_of_form,
-    view_notices,
-)
+from normviz.limits import MAX_LANES
 from normviz.observed import Observed, nearest
-from normviz.player import VIEWS, View
+from normviz.player import View
 from normviz.runs.store import Action, Run
-from normviz.tour import STEPS, numbered
+from normviz.tour import STEPS, TourStep
 
-from . import address, visitor
-from .backend import SharedBackend
-from .fragments import runs_alone
+from . import address, duel_link, visitor
+from .backend import SharedBackend, known
 from .page_state import PageState
 
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
+TURNED = (
+    "A run of this link took another learning rate while it trained: it is shown with that change."
+)
+
+
+class Named(NamedTuple):
+    """What an address names of a duel, beside the view."""
+
+    lanes: tuple[RunConfig, ...]
+    story: int
+    beside: str
+    seeds: int
 
 
 @dataclass
 class Duel(PageState):
-    """One visitor's duel.
+    """One visitor's duel: one object for the whole session, which widgets' callbacks are given.
 
     runs       the run shown in each lane, None where there is none
     start      how the charts start: they follow the training, replay it, or show its end
     nonce      counts restarts, so that charts of the same runs restart too
     probe      the quantity that the charts show; `view` is the chart below loss and bars
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
-    opened     a link opened it, and its runs are not marked as linked in the store yet
-    touched    the settings are the visitor's own, so the URL names them
+    named      what the address names of it; None before it was read
+    asked      the address names its settings before they have results: a link, a preset or a step opened
+               them, or Train or Repeat was pressed
     beside     key of the observed run that the charts show after the lanes; empty without one
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
@@ -66,10 +63,6 @@ class Duel(PageState):
     text_problem  why the text that was given is not used
     story      the step of the tour, from 1; 0 outside of it
     guess      the choice taken in the step's question (-1: none); None before the guess
-    kept       Train was pressed or all results were shown: the next change of a setting adds a history
-               entry, so that Back leads here
-    changed_at  when the visitor changed a setting that has not been trained since (monotonic seconds)
-    soon       the configs that train in a moment without a click
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
     asks       Train was pressed, and the page asks first, because that ends a run
@@ -79,27 +72,70 @@ class Duel(PageState):
     runs: tuple[int | None, ...]
     start: Literal["follow", "replay", "end"] = "replay"
     nonce: int = 0
-    probe: str = "grad_block"
-    view: View = "heat"
+    probe: str = duel_link.PROBE
+    view: View = duel_link.HEAT
     seeds: int = 1
     beside: str = ""
     mine: frozenset[int] = frozenset()
     extra: frozenset[int] = frozenset()
     trained: tuple[tuple[int, RunConfig] | None, ...] = ()
     cursor: dict[str, int] = field(default_factory=dict)
-    opened: bool = False
-    touched: bool = False
+    named: Named | None = None
+    asked: bool = False
     text: str = ""
     wants_text: bool = False
     text_problem: str | None = None
     story: int = 0
     guess: int | None = None
-    kept: bool = True
-    changed_at: float | None = None
-    soon: tuple[RunConfig, ...] = ()
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
     asks: bool = False
+
+    def become(self, other: Duel) -> None:
+        """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
+        text = other.text or self.text
+        for one in fields(self):
+            if one.name not in ("mine", "named", "nonce"):
+                setattr(self, one.name, getattr(other, one.name))
+        self.text, self.nonce = text, self.nonce + 1
+
+    @property
+    def step(self) -> TourStep | None:
+        """The step of the tour that the page shows; None outside of the tour, or with other settings."""
+        step = STEPS[self.story - 1] if self.story else None
+        return step if step is not None and self.lanes == step.lanes() else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the charts wait for the visitor's guess."""
+        return self.step is not None and self.step.question is not None and self.guess is None
+
+    @property
+    def most_lanes(self) -> int:
+        """How many lanes the duel may have: an observed run beside them takes one."""
+        return MAX_LANES - bool(self.beside)
+
+    def restart(self, start: Literal["follow", "replay", "end"]) -> None:
+        """Restart the charts."""
+        self.start, self.nonce, self.cursor = start, self.nonce + 1, {}
+
+    def turn(self, lanes: tuple[RunConfig, ...]) -> None:
+        """Take the settings that the lanes' runs have by now: a rate may have been turned while they train.
+        The address names them in place of those before."""
+        if self.named and self.named.lanes == self.lanes:
+            self.named = self.named._replace(lanes=lanes)
+        self.lanes = lanes
+
+    @property
+    def shown(self) -> Named:
+        """What an address would name."""
+        return Named(self.lanes, self.story, self.beside, self.seeds)
+
+    def params(self, named: Named | None = None) -> dict[str, str]:
+        """The parameters of a link of this duel, or of what the address names of it, with the view."""
+        return duel_link.params(
+            *(named or self.shown), probe=self.probe, view=self.view, cursor=self.cursor
+        )
 
     def complain(self, sentence: str | None, widget: str = "") -> None:
         """Say why a change was not taken, or no more. The value stays in its widget."""
@@ -107,169 +143,115 @@ class Duel(PageState):
 
 
 def duel() -> Duel:
-    """The session's duel; on first use the URL's, else the hero preset."""
+    """The session's duel; at first the one that the page opens with."""
     if "duel" not in st.session_state:
-        st.session_state["duel"] = _opened()
-    it: Duel = st.session_state["duel"]
-    # What a visitor started stays theirs, whichever duel comes after this one.
-    it.mine |= st.session_state.get("mine", frozenset())
-    st.session_state["mine"] = it.mine
-    return it
+        st.session_state["duel"] = _of(PRESETS["hero"].lanes())
+    return st.session_state["duel"]
 
 
-@dataclass(frozen=True)
-class Linked:
-    """What an address asks for. `link` is None if it names neither settings nor a preset; `story` is the
-    step of the tour, or 0."""
-
-    link: Link | None
-    story: int
-
-    @property
-    def lanes(self) -> tuple[RunConfig, ...]:
-        """The lanes to show; none where the link has problems."""
-        if self.link is not None:
-            return self.link.lanes
-        return STEPS[self.story - 1].lanes() if self.story else PRESETS["hero"].lanes()
+def _of(lanes: tuple[RunConfig, ...], **more: Any) -> Duel:
+    return Duel(lanes, (None,) * len(lanes), **more)
 
 
-def linked(params: Params) -> Linked:
-    """Read the parameters of an address."""
-    return Linked(_link(params), numbered(next(iter(params.get("story", [])), "")) or 0)
+def arrive(it: Duel, backend: SharedBackend) -> bool:
+    """Show what the address asks for, on the first visit and where a link, Back or Forward leads here.
+    Returns whether a link was opened. The visitor's runs of other settings stop."""
+    is_first = not (it.named or it.asked)
+    if not is_first and not st.session_state["arrived"]:
+        return False
+    came_back, asked = address.is_old_entry(), duel_link.read(address.params())
+    if not (is_first or came_back or asked.is_one):
+        return False  # the navigation leads back to what was there
+    found = _linked(asked, backend)
+    if it.named and (found.lanes, found.story, found.beside) == (it.lanes, it.story, it.beside):
+        it.probe, it.view, it.seeds, it.cursor = found.probe, found.view, found.seeds, found.cursor
+    else:
+        runs = [run for n in (*it.runs, *it.extra) if n and (run := backend.store.run(n))]
+        it.become(found)
+        leave(it, backend, tuple(run.id for run in runs if run.config not in it.lanes))
+    it.named = it.shown
+    return bool(asked.link and asked.lanes) and not came_back
 
 
-def _link(params: Params) -> Link | None:
-    """The link of a preset or of settings."""
-    if "preset" not in params:
-        return decode(params) if names_a_setting(params) else None
-    key, problems = params["preset"][0], problems_of_form(params, ("preset",))
-    if set(params) & {"lanes", *FIELDS}:
-        problems.append("the link names a preset and settings, allowed is one of them")
-    if key not in PRESETS:
-        problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")
-    if problems:
-        return Link(problems=tuple(map(Problem, problems)))
-    return Link(PRESETS[key].lanes(), notices=tuple(view_notices(params)))
+def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
+    """The duel of an address; the one that the page opens with, where the link has problems.
 
-
-def _opened() -> Duel:
-    params = address.params()
-    asked = linked(params)
-    link, story, word = asked.link, asked.story, params.get("story", [""])[0]
-    if link is None and story:
-        step = replace(_step(story, 0), notices=tuple(view_notices(params)))
-        return _with_view(step, params)
-    notices: tuple[str, ...] = ()
-    if word and not story:
-        notices = (
-            f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}.",
-        )
-    if link is None or not link.lanes:
-        lanes = PRESETS["hero"].lanes()
-        notices += tuple(view_notices(params))
-        hero = Duel(lanes, (None,) * len(lanes), link=link, notices=notices)
-        return _with_view(hero, params)
-    named = tuple(lane.text for lane in link.lanes if lane.text)
-    found = Duel(
-        link.lanes, (None,) * len(link.lanes), start="follow", touched=True, story=story, opened=True,
-        notices=(*link.notices, *notices, *visitor.lacks("This link", named)),
-        text=next(iter(named), ""),
+    A rate that was turned while a run trained is in that run's settings: a link of before leads there too.
+    """
+    hero = PRESETS["hero"].lanes()
+    lanes = tuple(_turned(lane, backend) for lane in asked.lanes) or hero
+    later = (TURNED,) if asked.lanes and lanes != asked.lanes else ()
+    texts = tuple(lane.text for lane in lanes if lane.text)
+    # A step plays, and so does the duel that the page opens with; a link shows the end.
+    plays = lanes == hero or asked.link is None
+    return _of(
+        lanes, start="replay" if plays else "follow", asked=asked.is_one and bool(asked.lanes),
+        story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
+        probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
+        text=next(iter(texts), ""), notices=(*asked.notices, *later, *visitor.lacks("This link", texts)),
     )  # fmt: skip
-    return _with_view(found, params)
 
 
-def reopen() -> tuple[int | None, ...]:
-    """Show the URL's duel after Back or Forward. Returns the runs of the duel that it replaces."""
-    it = duel()
-    found = _opened()
-    same = (it.lanes, it.story, it.beside)
-    if (found.lanes, found.story, found.beside) == same:  # as when another page was left
-        it.probe, it.view, it.seeds = found.probe, found.view, found.seeds
-        it.cursor = found.cursor
-        return ()
-    found.opened, found.nonce, found.text = False, it.nonce + 1, found.text or it.text
-    st.session_state["duel"] = found
-    return (*it.runs, *it.extra)
+def _turned(config: RunConfig, backend: SharedBackend) -> RunConfig:
+    if known(config, backend) is None and (run := backend.store.turned(config)) is not None:
+        return run.trained
+    return config
 
 
-def _with_view(found: Duel, params: dict[str, list[str]]) -> Duel:
-    """Set the URL's view in a duel (quantity, chart, seeds). Unknown values change nothing."""
-    probe, view, seeds = (params.get(name, [""])[0] for name in VIEW)
-    if probe in PROBES:
-        found.probe = probe
-    if view in VIEWS:
-        found.view = view
-    if seeds == str(SEEDS):
-        found.seeds = SEEDS
-    found.beside = params.get(BESIDE, [""])[0]
-    found.cursor, wrong = cursor(params, found.lanes)
-    found.notices += tuple(wrong)
-    return found
+def open_link(it: Duel, backend: SharedBackend, query: str) -> None:
+    """Show the duel of a link in place of this one."""
+    leave_duel(it, backend)
+    it.become(_linked(duel_link.read(parse_qs(query, keep_blank_values=True)), backend))
 
 
-def view_params() -> dict[str, str]:
-    """The view as query parameters, without defaults."""
-    it = duel()
-    said = {
-        "story": str(it.story), "probe": it.probe, "view": it.view, "seeds": str(it.seeds),
-        BESIDE: it.beside,
-    }  # fmt: skip
-    usual = {"story": "0", "probe": "grad_block", "view": "heat", "seeds": "1", BESIDE: ""}
-    words = {name: value for name, value in said.items() if usual.get(name) != value}
-    return words | {name: str(value) for name, value in it.cursor.items()}
+def open_lanes(
+    it: Duel,
+    lanes: tuple[RunConfig, ...],
+    backend: SharedBackend,
+    start: Literal["follow", "replay"] = "replay",
+) -> None:
+    """Leave this duel for another one, as if its link had been opened; nothing is trained."""
+    leave_duel(it, backend)
+    it.become(_of(lanes, start=start, probe=it.probe, asked=True))
 
 
-def reset(name: str = "hero") -> None:
-    """Show a preset, and replay it."""
-    lanes = PRESETS[name].lanes()
-    it = duel()
-    st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), probe=it.probe, nonce=it.nonce + 1, text=it.text
-    )
-    address.new_entry()
-    st.query_params.clear()
+def reset(it: Duel) -> None:
+    """Show the duel that the page opens with, and replay it."""
+    it.become(_of(PRESETS["hero"].lanes(), probe=it.probe, asked=True))
 
 
-def open_step(number: int) -> None:
+def open_step(it: Duel, number: int) -> None:
     """Show a step of the tour, from 1."""
-    it = duel()
-    address.new_entry()
-    st.session_state["duel"] = replace(_step(number, it.nonce + 1), mine=it.mine, text=it.text)
-
-
-def _step(number: int, nonce: int) -> Duel:
     step = STEPS[number - 1]
-    lanes = step.lanes()
-    return Duel(
-        lanes, (None,) * len(lanes), probe=step.probe, nonce=nonce, touched=True, story=number
-    )
+    it.become(_of(step.lanes(), probe=step.probe, asked=True, story=number))
 
 
-def show_runs(runs: Sequence[Run]) -> None:
+def show_runs(it: Duel, runs: Sequence[Run]) -> None:
     """Show these stored runs, one in each lane, with the settings of each run. One that was observed is
-    shown beside the lanes; alone it is beside the nearest settings, which train if that takes seconds."""
-    it = duel()
-    address.new_entry()
+    shown beside the lanes; alone it is beside the nearest settings."""
     observed = [run.config for run in runs if isinstance(run.config, Observed)]
     trained = [run for run in runs if not run.is_observed]
-    lanes = tuple(run.trained for run in trained) or (nearest(observed[0]),)
-    st.session_state["duel"] = Duel(
-        lanes, tuple(run.id for run in trained) or (None,), start="follow", nonce=it.nonce + 1,
-        probe=it.probe, view=it.view, touched=True, text=it.text, beside=observed[0].key if observed else "",
-        changed_at=None if trained else time.monotonic(),
-    )  # fmt: skip
+    it.become(
+        Duel(
+            tuple(run.trained for run in trained) or (nearest(observed[0]),),
+            tuple(run.id for run in trained) or (None,),
+            start="follow",
+            probe=it.probe,
+            view=it.view,
+            asked=True,
+            beside=observed[0].key if observed else "",
+        )
+    )
 
 
-def show_beside(key: str) -> None:
+def show_beside(it: Duel, key: str) -> None:
     """Show this observed run beside the lanes; none where the key is empty."""
-    it = duel()
-    it.beside, it.nonce, it.touched = key, it.nonce + 1, True
+    it.beside, it.nonce, it.asked = key, it.nonce + 1, True
 
 
-def change(field: str, value: Any, lane: int | None = None, widget: str = "") -> None:
+def change(it: Duel, field: str, value: Any, lane: int | None = None, widget: str = "") -> None:
     """Set a field in one lane or in all. A value that is not allowed only sets `complaint`, and stays in
     the widget with this key."""
-    it = duel()
 
     # A new peak rate replaces the changes that were made while an earlier run went on.
     # Fewer steps leave out the changes beyond them, once RunConfig finds them to be a number of steps.
@@ -303,65 +285,25 @@ def change(field: str, value: Any, lane: int | None = None, widget: str = "") ->
 
 
 def _touch(it: Duel) -> None:
-    """Mark the settings as the visitor's own, so that the URL names them.
-
-    The first change of a duel whose results were all shown adds an entry to the browser's history; further
-    changes replace it. Stored runs of the new settings show their end at once, and open ones are followed.
-    """
-    it.touched, it.start, it.changed_at, it.cursor = True, "follow", time.monotonic(), {}
-    if it.kept:
-        it.kept = False
-        address.new_entry()
+    """The settings are the visitor's own now. Stored runs of them show their end at once, and open ones are
+    followed."""
+    it.asked, it.start, it.cursor = False, "follow", {}
 
 
-def show(key: str, value: object) -> None:
+def show(it: Duel, key: str, value: object) -> None:
     """Set a widget's value, if it differs: to set it again could undo the visitor's latest change. A refused
     value stays in its widget, to be corrected, as long as the page shows that."""
-    it = duel()
     if it.refused_in == key:
         if key in st.session_state:
             return
         it.complain(None)
-    if key not in st.session_state:
-        st.session_state[key] = value
-    elif st.session_state[key] != value:
-        _replaced().setdefault(key, []).append(st.session_state[key])
+    if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
 
 
-def chosen(key: str) -> bool:
-    """Whether the visitor chose the value of a widget outside of fragments that calls back now.
-
-    Each message of a browser has the values of all widgets. The timer of a fragment may send one before
-    the browser shows a value that the page has set, as after Back: the value before is no choice. It may
-    also send one between a choice and the choice's own message, which then brings nothing new.
-    """
-    if runs_alone() and st.session_state[key] in _replaced().get(key, []):
-        return False
-    _replaced().pop(key, None)
-    return True
-
-
-def _replaced() -> dict[str, list[object]]:
-    """Of each widget the values that the page replaced since the visitor's last choice."""
-    return st.session_state.setdefault("replaced", {})
-
-
-def begin(start: Literal["follow", "replay", "end"]) -> None:
-    """Restart the charts."""
-    it = duel()
-    it.start, it.nonce, it.cursor = start, it.nonce + 1, {}
-
-
-def most_lanes() -> int:
-    """How many lanes the duel may have: an observed run beside them takes one."""
-    return MAX_LANES - bool(duel().beside)
-
-
-def set_lane_count(n: int) -> None:
+def set_lane_count(it: Duel, n: int) -> None:
     """Add copies of the last lane, or drop lanes from the end."""
-    it = duel()
-    n = max(1, min(n, most_lanes()))
+    n = max(1, min(n, it.most_lanes))
     it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
     it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
     it.complain(None)
@@ -369,10 +311,9 @@ def set_lane_count(n: int) -> None:
 
 
 def control(
-    backend: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
+    it: Duel, backend: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
 ) -> None:
     """Send an action to every open run of this duel that the visitor may steer, or to those given."""
-    it = duel()
     for run in (*it.runs, *it.extra) if runs is None else runs:
         if run is None or not (record := backend.store.run(run)) or not record.is_open:
             continue
@@ -380,32 +321,17 @@ def control(
             backend.store.control(run, action)
 
 
-def leave(backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
+def leave(it: Duel, backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
     """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
 
     On a shared server a run also goes on while another page shows it.
     """
-    here, mine = visitor.session(), duel().mine
+    here, mine = visitor.session(), it.mine
     gone = (run for run in runs if run in mine and not backend.watchers.others(here, run))
-    control(backend, "stop", tuple(gone))
+    control(it, backend, "stop", tuple(gone))
 
 
-def leave_duel(backend: SharedBackend) -> None:
+def leave_duel(it: Duel, backend: SharedBackend) -> None:
     """Stop all runs that this visitor started in this duel, before another duel is shown."""
-    it = duel()
-    leave(backend, (*it.runs, *it.extra))
+    leave(it, backend, (*it.runs, *it.extra))
     it.extra = frozenset()
-
-
-def open_lanes(
-    lanes: tuple[RunConfig, ...],
-    backend: SharedBackend,
-    start: Literal["follow", "replay"] = "replay",
-) -> None:
-    """Leave this duel for another one, as if its link had been opened; nothing is trained."""
-    leave_duel(backend)
-    it = duel()
-    address.new_entry()
-    st.session_state["duel"] = Duel(
-        lanes, (None,) * len(lanes), start, it.nonce + 1, it.probe, touched=True, mine=it.mine
-    )

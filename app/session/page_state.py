@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
 
 from normviz.links import Link
 
@@ -25,3 +28,12 @@ class PageState:
     def changed(self) -> None:
         """A setting was changed: what was said of the link and of the change before is over."""
         self.link, self.notices, self.complaint, self.refused = None, (), None, None
+
+
+def chosen(key: str) -> Any:
+    """What the session's state holds, for a callback: the value of a widget, or a page's state.
+
+    Streamlit ends a callback at a look at `st.session_state` once another message waits, and the rest of
+    what it does would be lost; a copy of that state has no such point.
+    """
+    return st.session_state.to_dict().get(key)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from urllib.parse import parse_qsl
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from normviz.config import RunConfig
-from normviz.links import unknown_names
+from normviz.links import Codec
 from normviz.runs.store import Run, retention
 
 from ..session import address, visitor
@@ -18,31 +17,33 @@ from ..session.markdown import literal
 from ..session.page_state import PageState
 from .buttons import button
 
+NO_LINKS = Codec((), version="")
+"""Of a page that reads no parameters."""
 
-def show(it: PageState, holder: str, instead: str) -> None:
-    """Show the messages. `holder` is the session-state key that a corrected link resets; `instead`
-    says what the page shows while the link can't be opened."""
+
+def notices(it: PageState) -> None:
+    """Show what the link says that is not used."""
     for notice in it.notices:
         st.info(literal(notice))
+
+
+def show(it: PageState, instead: str, opens: Callable[..., None], *args: object) -> None:
+    """Show the messages. `instead` says what the page shows while the link can't be opened;
+    `opens(*args, query)` opens a corrected link."""
+    notices(it)
     if it.link is None or not it.link.problems:
         return
     for i, problem in enumerate(it.link.problems):
         st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
         if problem.mended:
-            button(
-                literal(f"Open it with {problem.offer}"),
-                _open,
-                problem.mended,
-                holder,
-                key=f"mend_{i}",
-            )
+            words = literal(f"Open it with {problem.offer}")
+            button(words, opens, *args, problem.mended, key=f"mend_{i}")
     st.caption(instead)
 
 
-def unknown_parameters(*known: str) -> None:
-    """A notice for each query parameter that the page does not read; `known` are those that it reads."""
-    params = address.params()
-    for notice in unknown_names(params, known):
+def unknown_parameters(codec: Codec = NO_LINKS) -> None:
+    """A notice of the query parameters that the page does not read."""
+    for notice in codec.others(address.params()):
         st.info(literal(notice))
 
 
@@ -66,8 +67,3 @@ def gone(configs: Sequence[RunConfig], backend: SharedBackend) -> tuple[str, ...
         f"What this link shows was stored here until {day}. Then the server deleted it to make room for "
         "newer runs. Train repeats it with the same settings and seeds.",
     )
-
-
-def _open(query: str, holder: str) -> None:
-    st.query_params.from_dict(dict(parse_qsl(query, keep_blank_values=True)))
-    del st.session_state[holder]

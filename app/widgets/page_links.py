@@ -33,7 +33,7 @@ def open_duel(
     start: Literal["follow", "replay"] = "replay",
 ) -> NoReturn:
     """Leave the duel of this session and open the Duel page with these lanes."""
-    duel.open_lanes(lanes, backend, start)
+    duel.open_lanes(duel.duel(), lanes, backend, start)
     st.switch_page(named("Duel"))
 
 

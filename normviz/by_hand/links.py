@@ -7,15 +7,13 @@ Semicolons separate rows, commas separate numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..catalog.setting import Range
-from ..links import VERSION, Params, Problem, is_named, problems_of_form, query, unknown_names
+from ..links import VERSION, Codec, Params, Problem, query
 from .example import (
     FEATURES,
-    PRESETS,
     RANGES,
     ROWS,
     Example,
@@ -34,23 +32,29 @@ NAMES = (
     "x", "gamma", "beta", "eps", "row", "feature", "try", "amount", "padding", "masked", "mode",
     "passes", "momentum",
 )  # fmt: skip
+CODEC = Codec(
+    NAMES,
+    {
+        "x": "1,2,3,6;2,0,-1,3;4,4,2,-2;1,-2,0,5", "eps": "1e-05", "row": "1", "feature": "1", "try": "none",
+        "padding": "2", "masked": "0", "mode": "train", "passes": "10", "momentum": "0.1",
+    },
+)  # fmt: skip
 ANY = Range(-1e9, 1e9)
 
 
 @dataclass(frozen=True)
 class OpenedExample:
-    """An example read from a link, or its problem. `missing` names took defaults."""
+    """An example read from a link, or its problem."""
 
     example: Example | None = None
     problems: tuple[Problem, ...] = ()
-    missing: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
 def as_params(example: Example) -> dict[str, str]:
-    """The query parameters of an example."""
+    """The query parameters of an example: all its settings."""
     words = {name: _word(getattr(example, SPELT.get(name, name))) for name in NAMES}
-    return {"v": str(VERSION), **words}
+    return CODEC.params(words, always=NAMES)
 
 
 def encode(example: Example) -> str:
@@ -58,32 +62,24 @@ def encode(example: Example) -> str:
     return query(as_params(example))
 
 
-def names_a_setting(params: Params) -> bool:
-    """Whether parameters of an address are such a link at all: messengers append their own."""
-    return is_named(params, NAMES)
-
-
 def decode(params: Params, offers: bool = True) -> OpenedExample:
     """Read an example from query parameters. Never raises because of their content.
 
     With `offers`, a problem has a link with a mended value where one exists.
     """
-    given = {name: values for name, values in params.items() if values}
-    if problems := problems_of_form(given, NAMES):
+    if problems := CODEC.problems(params):
         return OpenedExample(problems=tuple(map(Problem, problems)))
-    words = {name: given[name][0] for name in NAMES if name in given}
     try:
-        example = _example(words)
+        example = _example(CODEC.words(params))
     except HandError as error:
-        return OpenedExample(problems=(_problem(error, words, offers),))
-    missing = tuple(name for name in NAMES if name not in given)
-    return OpenedExample(example, missing=missing, notices=tuple(_notices(given, missing)))
+        return OpenedExample(problems=(_problem(error, CODEC.given(params), offers),))
+    return OpenedExample(example, notices=tuple(CODEC.others(params)))
 
 
 def _example(words: dict[str, str]) -> Example:
-    """Raises HandError for the first value that is not allowed."""
-    start = PRESETS["usual"].example()
-    x = _matrix(words["x"]) if "x" in words else start.x
+    """Raises HandError for the first value that is not allowed. Where γ is not named it is ones, where β is
+    not zeros, and where the amount is not that of the experiment."""
+    x = _matrix(words["x"])
     features = len(x[0])
     fields: dict[str, Any] = {"gamma": (1.0,) * features, "beta": (0.0,) * features}
     for name in ("gamma", "beta"):
@@ -93,12 +89,9 @@ def _example(words: dict[str, str]) -> Example:
         if name in words:
             value = number(words[name], name, RANGES.get(name, ANY))
             fields[name] = int(value) if name in WHOLE and value == int(value) else value
-    if "masked" in words:
-        fields["masked"] = _flag(words["masked"])
-    if "mode" in words:
-        fields["mode"] = words["mode"][:24]
+    fields |= {"masked": _flag(words["masked"]), "mode": words["mode"][:24]}
     example = Example(x, **fields)
-    tried = words.get("try", "none")[:24]
+    tried = words["try"][:24]
     return example.replace(experiment=tried) if "amount" in words else example.trying(tried)
 
 
@@ -132,21 +125,6 @@ def _problem(error: HandError, words: dict[str, str], offers: bool) -> Problem:
     if decode({key: [word] for key, word in mended.items()}, offers=False).problems:
         return Problem(str(error))
     return Problem(str(error), query(mended), f"{name} = {mended[name]}")
-
-
-def _notices(given: Params, missing: Sequence[str]) -> list[str]:
-    found = []
-    if missing:
-        named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
-        found.append(
-            f"The link does not name {named}: today's defaults fill in, and the address now names them."
-        )
-    return [*found, *others(given)]
-
-
-def others(given: Params) -> list[str]:
-    """A sentence for each parameter that is not a setting of an example."""
-    return unknown_names(given, {"v", *NAMES})
 
 
 def _word(value: Any) -> str:

@@ -6,12 +6,12 @@ depth=24&tuned=no&precision=bf16&start=existing&model=bert
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 
 from ..catalog.models import census
 from ..catalog.registry import Registry
-from ..links import Params, cut, unknown_names
+from ..links import Codec, Params, cut
 from ..maps.link import standard
 
 MODERN, OLDER = "modern", "xavier"
@@ -38,6 +38,7 @@ class Answers:
 
 
 NAMES = tuple(one.name for one in fields(Answers))
+CODEC = Codec(NAMES, asdict(Answers()), version="")
 TITLES = {
     "depth": "How many blocks?", "tuned": "Tune the learning rate?", "precision": "Precision?",
     "start": "From scratch?", "model": "Which model?",
@@ -79,30 +80,29 @@ def options(name: str) -> Registry[Option]:
 def as_params(answers: Answers) -> dict[str, str]:
     """The query parameters of the answers."""
     names = NAMES if answers.start == "existing" else NAMES[:-1]
-    return {name: getattr(answers, name) for name in names}
+    return CODEC.params({name: getattr(answers, name) for name in names}, always=names)
 
 
 def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
     """The answers of a link, and a sentence for each part of it that is not used."""
     taken: dict[str, str] = {}
     said: list[str] = []
-    for name in NAMES:
-        word, *more = params.get(name, [""])
-        if more:
+    for name, word in CODEC.given(params).items():
+        if len(params[name]) > 1:
             said.append(
-                f"The link gives {name} {1 + len(more)} times, allowed is once: the first one is used."
+                f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
             )
         if word in options(name):
             taken[name] = word
         elif word:
-            default = getattr(Answers(), name)
             allowed = (
                 ", ".join(options(name).keys()) if name != "model" else "a model of the census"
             )
             said.append(
-                f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows {default}."
+                f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows "
+                f"{CODEC.pinned[name]}."
             )
-    return Answers(**taken), (*said, *unknown_names(params, {"v", *NAMES}))
+    return Answers(**{**CODEC.pinned, **taken}), (*said, *CODEC.others(params))
 
 
 def measured_at(answers: Answers) -> tuple[str, int]:

@@ -170,7 +170,7 @@ SCRIPT = """
   const began = performance.now();
   const looking = setInterval(() => {
     const find = (what) => document.querySelector(what);
-    const other = find(".st-key-history") && !find(".st-key-player");
+    const other = find(".st-key-page_parts") && !find(".st-key-player");
     if (other || find("[role=dialog], .stException") || performance.now() - began > PATIENCE) go();
   }, 250);
 })();

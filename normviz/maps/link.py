@@ -19,24 +19,14 @@ from ..catalog import FAMILIES, SCHEMES
 from ..catalog.families import places_of
 from ..config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
 from ..limits import MAX_MAPS
-from ..links import (  # fmt: skip
-    FIELDS,
-    PINNED,
-    VERSION,
-    Params,
-    as_word,
-    is_named,
-    problems_of_form,
-    query,
-    shown,
-    unknown_names,
-)
+from ..links import FIELDS, PINNED, Codec, Params, as_word, query, shown
 from .grid import Grid, SweepError, grid_of
 from .layout import spanned
 from .standard import MAPS
 
 SPAN = ("across", "up")
 NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
+CODEC = Codec(NAMES, {name: word for name, word in PINNED.items() if name in NAMES})
 LINE = 70
 """Characters of a line under a saved picture, which may be of one small map."""
 
@@ -76,14 +66,9 @@ class MapRequest:
 
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
-        values = {name: self.values(name) for name in NAMES if name in FIELDS}
-        kept = {
-            name: text
-            for name, text in values.items()
-            if text != PINNED[name] or name in self.fields
-        }
+        values = {name: self.values(name) for name in CODEC.pinned}
         span = {"across": self.across, "up": self.up, "seeds": str(self.grid.seeds)}
-        return {"v": str(VERSION), **span, **kept}
+        return CODEC.params(span | values, always=self.fields)
 
     def query(self) -> str:
         """The query string of its link."""
@@ -189,24 +174,10 @@ def spanning() -> tuple[str, ...]:
 
 def decode(params: Params) -> MapRequest:
     """What a link asks for. Raises ConfigError or SweepError with one sentence."""
-    params = {name: values for name, values in params.items() if values}
-    for problem in problems_of_form(params, NAMES):
+    for problem in CODEC.problems(params):
         raise SweepError(problem)
-    given = {name: params[name][0] for name in NAMES if name in params and name not in SPAN}
-    words = {name: word for name, word in PINNED.items() if name in NAMES} | given
+    words = CODEC.words(params)
+    span = [words.pop(side) for side in SPAN if side in words]
     grid = grid_of(words, RunConfig())
-    if all(name in params for name in SPAN):
-        across, up = (params[name][0] for name in SPAN)
-    else:
-        across, up = (axis.field for axis in spanned(grid))
+    across, up = span if len(span) == len(SPAN) else (axis.field for axis in spanned(grid))
     return ask(words, across, up)
-
-
-def notices(params: Params) -> tuple[str, ...]:
-    """What a visitor should know about a link that could be read."""
-    return tuple(unknown_names(params, {"v", *NAMES}))
-
-
-def names_a_map(params: Params) -> bool:
-    """Whether parameters of an address are a link at all."""
-    return is_named(params, NAMES)

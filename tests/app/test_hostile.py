@@ -15,6 +15,7 @@ from crossing_kit import case
 from hostile_kit import NAMES, SCRIPTS, STRANGE, link, word
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from normviz.app.session import duel_link
 from typer.testing import CliRunner
 
 from normviz.by_hand import HandError, matrix, number
@@ -22,8 +23,7 @@ from normviz.by_hand import links as hand
 from normviz.cli import main
 from normviz.config import RANGES, ConfigError, RunConfig
 from normviz.export import read_configs
-from normviz.limits import SEEDS
-from normviz.links import FIELDS, SEEDS_SHOWN, VIEWS, decode, encode
+from normviz.links import FIELDS, decode
 from normviz.links import settings as words_of
 from normviz.maps import link as map_link
 from normviz.maps.grid import SweepError
@@ -32,7 +32,6 @@ from normviz.model.characters import TextError
 from normviz.norm_cost.result import CostSetting
 from normviz.own_model.client import check
 from normviz.own_model.source import parse_config
-from normviz.player import VIEWS as PLAYER_VIEWS
 from normviz.runs.search import search
 from normviz.runs.store import Query, Store
 
@@ -65,7 +64,7 @@ def test_every_link_is_taken_or_told(seed: int) -> None:
     assert (table.example is None) == bool(table.problems)
     for problem in (*duel.problems, *table.problems):
         assert_sentence(problem.sentence)
-    for notice in (*duel.notices, *table.notices, *map_link.notices(params)):
+    for notice in (*table.notices, *map_link.CODEC.others(params), *duel_link.read(params).notices):
         assert_sentence(notice)
     try:
         map_link.decode(params)
@@ -240,34 +239,3 @@ def test_a_word_of_a_setting_that_is_no_text_is_told() -> None:
     with pytest.raises(ConfigError) as told:
         RunConfig(**words_of(["lr=\udcff"]))
     assert_sentence(str(told.value))
-
-
-# What a link says of how a duel is looked at
-
-
-def test_a_word_that_is_not_known_is_one_sentence() -> None:
-    link = encode([RunConfig()])
-    for more, sentence in (
-        (
-            "view=pie",
-            "The link names the view 'pie', allowed are heat, ratio, lines, walk. The page shows",
-        ),
-        ("seeds=7", f"The link asks for '7' seeds, allowed is 1 or {SEEDS}. The page shows 1."),
-        (
-            "view=heat&view=walk",
-            "The link gives view 2 times, allowed is once: the first one is used.",
-        ),
-        ("probe=stream_rm", "The link names "),
-        (
-            "colour=red&smell=rose",
-            "The link also names 'colour', 'smell', which are not settings here",
-        ),
-        (
-            "&".join(f"a{i}=1" for i in range(9)),
-            "The link also names 'a0', 'a1', 'a2', 'a3', 'a4' and 4",
-        ),
-    ):
-        found = decode(f"{link}&{more}")
-        assert found.lanes and len(found.notices) == 1
-        assert found.notices[0].startswith(sentence)
-    assert VIEWS == PLAYER_VIEWS and ("1", str(SEEDS)) == SEEDS_SHOWN

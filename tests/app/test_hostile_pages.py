@@ -126,9 +126,9 @@ def changed() -> None:
 
     it = duel.duel()
     it.lanes = (RunConfig(lr_edits=((5, 0.01), (7, 0.02))),)
-    duel.change("steps", "9" * 5000)
+    duel.change(it, "steps", "9" * 5000)
     st.session_state["said"] = it.complaint
-    duel.change("steps", "6")
+    duel.change(it, "steps", "6")
 
 
 def test_steps_of_thousands_of_digits_are_told(home: Path) -> None:
@@ -169,8 +169,8 @@ def heard() -> None:
         hand_matrix._pick(value)
         hand_state.typed(sent(value))
         st.session_state["player"] = {"probe": value, "view": value}
-        player._probe()
-        player._view()
+        player._probe(it)
+        player._view(it)
         assert it.probe in PROBES and it.view in VIEWS
         for event in (value, {PICK: value}, {PICK: [value]}, {PICK: [{"key": value}]}):
             key = charts._picked({"selection": event})
@@ -232,9 +232,9 @@ def test_a_player_that_names_no_chart_changes_none(home: Path) -> None:
     player = next(e.proto.id for e in at.get("bidi_component") if "-player" in e.proto.id)
     for said in ("<b>", 5, ["heat"], {"heat": 1}, None):
         send(at, player, json_value=json.dumps({"probe": said, "view": said}))
-        assert (duel(at).probe, duel(at).view, duel(at).touched) == ("grad_block", "heat", False)
+        assert (duel(at).probe, duel(at).view) == ("grad_block", "heat")
     send(at, player, json_value=json.dumps({"probe": "grad_block", "view": "lines"}))
-    assert (duel(at).view, duel(at).touched) == ("lines", True)
+    assert duel(at).view == "lines"
 
 
 # Files on the page

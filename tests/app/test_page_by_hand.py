@@ -13,7 +13,7 @@ import pytest
 import torch
 from crossing_kit import case
 from hand_kit import EDITED, modules
-from page_kit import at_page, checked, words_of
+from page_kit import address, at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.by_hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, sentences, work
@@ -133,9 +133,7 @@ def test_a_link_opens_the_same_page(hand: Open) -> None:
     at = hand(links.encode(wanted))
     assert example(at) == wanted
     assert not at.info and not at.error
-    address = {name: at.query_params[name] for name in at.query_params}
-    words = {name: v if isinstance(v, str) else v[0] for name, v in address.items()}
-    assert words == links.as_params(wanted)
+    assert address(at) == links.as_params(wanted)
     assert f"momentum={keras_momentum(0.3)}" in at.code[1].value
 
 

@@ -1,5 +1,4 @@
-"""Short duels that train after a change of a setting, without a browser. Timers do not fire here: each
-script run counts as a tick of the page's timer, after which the settings have settled."""
+"""Short duels that train after a change of a setting, without a browser."""
 
 from __future__ import annotations
 
@@ -7,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from hosted_kit import turn_on
-from normviz.app.session import duel as session_duel
-from normviz.app.session import visitor
-from normviz.app.views.duel import by_itself
+from normviz.app.session import training, visitor
+from normviz.app.session.backend import shared
 from page_kit import Open, checked, chips, duel, runs
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
@@ -27,10 +25,8 @@ ASKING = next(n for n, step in enumerate(STEPS, start=1) if step.question)
 
 
 @pytest.fixture(autouse=True)
-def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_itself.fragments, "runs_alone", lambda: True)
-    monkeypatch.setattr(by_itself, "SETTLED_SECONDS", 0.0)
-    monkeypatch.setattr(by_itself, "default_slots", lambda: 2)
+def two_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "default_slots", lambda: 2)
 
 
 def depth(at: AppTest, value: int) -> AppTest:
@@ -76,6 +72,15 @@ def test_a_change_trains_the_lanes_without_a_result_and_another_replaces_it(
     assert duel(at).runs == second  # once for each change
 
 
+def test_a_change_of_one_lane_leaves_the_run_of_another_alone(page: Open, folder: Path) -> None:
+    at, store = page(encode([SHORT, SHORT.replace(scheme="post")]), by_itself=True), Store(folder)
+    depth(at, 4)
+    first, second = duel(at).runs
+    checked(at.button_group(key="lane1_scheme").set_value("peri").run())
+    assert duel(at).runs[0] == first and not stopped(store, first or 0)
+    assert duel(at).runs[1] != second and stopped(store, second or 0)
+
+
 def test_a_link_that_nobody_ran_starts_nothing_and_equal_lanes_share_one_run(
     page: Open, folder: Path
 ) -> None:
@@ -107,10 +112,10 @@ def test_a_long_duel_waits_for_train(page: Open, folder: Path) -> None:
 
 def test_the_estimate_counts_the_runs_that_train_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hero, _ = PRESETS["hero"].lanes()
-    assert by_itself.seconds([hero, hero]) == by_itself.seconds([hero])
-    assert by_itself.seconds([hero] * 4) == 2 * by_itself.seconds([hero])
-    monkeypatch.setattr(by_itself, "default_slots", lambda: 1)
-    assert by_itself.seconds([hero, hero]) == 2 * by_itself.seconds([hero])
+    assert training.seconds([hero, hero]) == training.seconds([hero])
+    assert training.seconds([hero] * 4) == 2 * training.seconds([hero])
+    monkeypatch.setattr(training, "default_slots", lambda: 1)
+    assert training.seconds([hero, hero]) == 2 * training.seconds([hero])
 
 
 def test_the_switch_turns_it_off_and_on(page: Open, folder: Path) -> None:
@@ -162,8 +167,8 @@ def test_a_repeat_that_trains_is_not_replaced(page: Open, folder: Path) -> None:
 def test_a_guess_is_not_spoiled(page: Open, folder: Path) -> None:
     at, store = page(f"story={ASKING}", by_itself=True), Store(folder)
     assert not {"train", "step", "repeat"} & {button.key for button in at.button}
-    duel(at).changed_at = 0.0  # as if a setting had just been changed, and the store had no results
     store.db.connection.execute("DELETE FROM runs")
+    training.by_itself(duel(at), shared())  # as if a setting had just been changed
     checked(at.run())
     assert store.queued() == [] and not runs(at)
 
@@ -187,17 +192,3 @@ def test_a_shared_server_trains_by_itself_only_while_no_run_waits(
     assert stopped(store, own) and len(store.queued()) == 2
     depth(at, 128)  # more than a shared server trains: no error for what nobody asked for
     assert not at.error and len(store.queued()) == 2
-
-
-def test_a_timer_brings_what_was_chosen_but_not_what_the_page_has_replaced(
-    page: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = page()
-    depth(at, 4)
-    checked(at.button(key="reset").click().run())
-    monkeypatch.setattr(session_duel, "runs_alone", lambda: True)
-    depth(at, 4)  # the browser has not shown the depth of the opening duel yet
-    assert duel(at).lanes == PRESETS["hero"].lanes()
-    for value in (6, 4):
-        depth(at, value)
-        assert {lane.depth for lane in duel(at).lanes} == {value}

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from page_kit import at_page, checked, words_of
+from page_kit import address, at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import SCHEMES
@@ -39,7 +39,7 @@ def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(cho
     assert text.count('<section class="choose-card"') == len(it.picks)
     assert all(f"<h2>{pick.label}</h2>" in text for pick in it.picks)
     assert "Open these as a duel" in text
-    assert at.query_params["depth"] == "24" and "model" not in at.query_params
+    assert address(at)["depth"] == "24" and "model" not in address(at)
     table = text[text.index("<table>") : text.index("</table>")]
     assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
     assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
@@ -66,7 +66,7 @@ def test_another_answer_changes_cards_and_address(choose) -> None:
     (said,) = [words_of(box) for box in at.info]
     assert said.startswith("The link gives precision 'fp64', allowed is fp32, bf16, fp16, fp8")
     checked(at.selectbox(key="choose_depth").set_value("64").run())
-    assert not at.info and at.query_params["depth"] == "64"
+    assert not at.info and address(at)["depth"] == "64"
     it = guide(Answers(depth="64", tuned="yes"))
     assert f"<strong>{it.headline}</strong>" in html(at) and "Toy models only: 64 blocks" in html(
         at
@@ -75,4 +75,4 @@ def test_another_answer_changes_cards_and_address(choose) -> None:
     checked(at.selectbox(key="choose_start").set_value("existing").run())
     checked(at.selectbox(key="choose_model").set_value("olmo2").run())
     assert "<strong>Keep Res-post-norm</strong>" in html(at)
-    assert at.query_params["model"] == "olmo2"
+    assert address(at)["model"] == "olmo2"

@@ -81,7 +81,7 @@ def words_of_label(label: str) -> str:
 
 def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     at = claims(claim="c1")
-    assert at.session_state["claim"] == "C1"
+    assert at.session_state["claims_shown"].opened == "C1"
     assert listed(at)[0] == "C1"
     assert "95 % interval of the mean" in text(at) and "✓ In Post-LN" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)

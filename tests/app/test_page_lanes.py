@@ -47,7 +47,7 @@ def test_the_headline_is_the_verdict_or_says_what_is_not_trained_and_what_trains
     assert headline(at) == "Training Pre-LN (no final norm) against Post-LN."
 
 
-def test_the_headline_of_a_paused_duel_says_at_which_step(page: Open, folder: Path) -> None:
+def test_a_paused_duel_says_at_which_step_and_resumes(page: Open, folder: Path) -> None:
     """The page asks for its next rendering where the step is another one."""
     lanes, store = [SMALL, SMALL.replace(scheme="post")], Store(folder)
     first, second = (
@@ -60,6 +60,8 @@ def test_the_headline_of_a_paused_duel_says_at_which_step(page: Open, folder: Pa
     checked(at.run())
     assert headline(at) == "Paused at step 38: Pre-LN against Post-LN."
     assert shown(at)["signature"] != signature
+    checked(at.button(key="pause").click().run())
+    assert [store.controls(run, 0)[-1][1] for run in (first, second)] == ["resume"] * 2
     store.set_status(first, "running")
     checked(at.run())
     assert headline(at) == "Training Pre-LN against Post-LN."

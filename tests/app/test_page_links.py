@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from anatomy_kit import measure
 from crossing_kit import case
-from page_kit import Open, checked, chips, duel, runs, shown, words_of
+from normviz.app.session import address as session_address
+from page_kit import Open, address, checked, chips, copied, duel, runs, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
@@ -20,6 +22,7 @@ from normviz.player import ChartOptions, Sent, message
 from normviz.runs.frames import Frames
 from normviz.runs.lane import stored_lane
 from normviz.runs.store import Store, retention
+from normviz.tour import STEPS
 from normviz.training.events import Started, Step
 
 
@@ -30,8 +33,6 @@ def test_a_link_opens_the_curves_of_stored_runs_or_says_that_there_are_none(page
     at = page(encode([RunConfig(depth=3), RunConfig(depth=3, scheme="post")]))
     assert any("Nobody has run this yet" in info.value for info in at.info)
     assert duel(at).lanes[1] == RunConfig(depth=3, scheme="post") and not runs(at)
-    checked(at.select_slider(key="knob_depth").set_value(24).run())
-    assert at.query_params["depth"] in ("24", ["24"])
 
 
 def test_a_link_whose_run_made_room_says_so(page: Open, folder: Path) -> None:
@@ -78,9 +79,26 @@ def test_a_rate_that_is_turned_is_the_lanes_and_their_runs_at_once(
         assert list(duel(at).lanes) == taken == [store.run(run).config for run in runs]
         assert at.select_slider(key="knob_lr").value == 0.01
     assert [action for run in runs for _, action, _ in store.controls(run, 0)] == ["lr", "lr"]
-    assert at.query_params["lr_edits"] in ("12:0.01", ["12:0.01"])
+    assert address(at)["lr_edits"] == "12:0.01" and "lr_edits" not in at.query_params
     assert duel(page(encode(taken))).runs == runs  # who reloads the page finds what trains
     assert any("0.003 at first, 0.01 from step 12" in words_of(one) for one in at.caption)
+
+
+def test_a_link_of_before_a_rate_was_turned_opens_the_run(page: Open, folder: Path) -> None:
+    """Only a link: who sets the rate back wants a run without the turn."""
+    store, before = Store(folder), SMALL
+    run = store.enqueue(before)
+    store.started(run, Started(before, "cpu", 1, 1, 3.3, 1.1, None), os.getpid(), False)
+    store.append(run, [], 5)
+    store.set_rate([run], 0.01)
+    turned = before.replace(lr_edits=((5, 0.01),))
+    at = page(encode([before]))
+    assert (duel(at).lanes, duel(at).runs) == ((turned,), (run,))
+    assert address(at)["lr_edits"] == "5:0.01"
+    assert any("another learning rate while it trained" in words_of(one) for one in at.info)
+    store.end(run, "finished")
+    checked(at.select_slider(key="knob_lr").set_value(before.lr).run())
+    assert duel(at).lanes == (before,)
 
 
 def training(at: AppTest, store: Store, reach: int) -> tuple[int, ...]:
@@ -175,7 +193,7 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     store = Store(folder)
     measure(folder, config)
     at = page(f"{encode([config])}&probe=update_ratio")
-    assert shown(at)["probe"] == "update_ratio"
+    assert shown(at)["probe"] == copied(at)["probe"] == "update_ratio"
     stored = store.latest(config.key)
     assert stored is not None
     lane = stored_lane("A  Pre-LN", stored, Frames(store))
@@ -210,10 +228,9 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
 def test_a_link_holds_step_and_layer_until_the_duel_changes(page: Open) -> None:
     at = page("v=1&scheme=pre,post&at=30&layer=4")
     assert shown(at)["cursor"] == {"at": 30, "layer": 4}
-    said = {name: at.query_params[name] for name in at.query_params}
-    assert said == {"v": "1", "scheme": "pre,post", "at": "30", "layer": "4"}
+    assert address(at) == {"v": "1", "scheme": "pre,post", "at": "30", "layer": "4"}
     checked(at.select_slider(key="knob_depth").set_value(16).run())
-    assert shown(at)["cursor"] == {} and "at" not in at.query_params
+    assert shown(at)["cursor"] == {} and "at" not in address(at)
     at = page("v=1&scheme=pre,post&at=900&utm_source=x")
     assert shown(at)["cursor"] == {}
     (said,) = map(words_of, at.info)  # what a messenger appended is no stranger
@@ -223,10 +240,88 @@ def test_a_link_holds_step_and_layer_until_the_duel_changes(page: Open) -> None:
 def test_a_link_of_a_preset(page: Open) -> None:
     at = page("preset=warmup")
     assert duel(at).lanes == PRESETS["warmup"].lanes()
-    assert at.query_params["warmup"] in ("0,200", ["0,200"]) and "preset" not in at.query_params
+    assert address(at)["warmup"] == "0,200" and "preset" not in address(at)
     for query, sentence in (
         ("preset=nothing", "the link names the unknown preset 'nothing'"),
         ("preset=warmup&depth=3", "names a preset and settings, allowed is one of them"),
         ("v=2&preset=warmup", "version '2', allowed is 1"),
     ):
         assert sentence in words_of(page(query).error[0])
+
+
+def entry(at: AppTest) -> dict[str, str]:
+    """The parameters of the newest entry of the browser's history that the page added."""
+    return {name: "".join(word) for name, word in at.query_params.items()}
+
+
+def test_back_leads_to_what_was_shown_trained_or_opened(page: Open, folder: Path) -> None:
+    """A setting that was only passed on the way adds no entry, and the address does not name it."""
+    at, store = page(), Store(folder)
+    hero = {"v": "1", "scheme": "pre,post"}
+    assert address(at) == hero and entry(at) == {}  # the page's own address, which names the duel
+    for depth in (16, 20):
+        checked(at.select_slider(key="knob_depth").set_value(depth).run())
+        assert address(at) == hero and entry(at) == {} and copied(at)["depth"] == str(depth)
+    checked(at.button(key="train").click().run())
+    trained = {**hero, "depth": "20"}
+    assert address(at) == entry(at) == trained
+    for run in duel(at).runs:
+        store.end(run, "finished")
+    checked(at.select_slider(key="knob_depth").set_value(12).run())  # its runs ship
+    assert address(at) == entry(at) == hero
+    short = [RunConfig(scheme=scheme, depth=4) for scheme in ("pre", "post")]
+    checked(at.select_slider(key="knob_depth").set_value(4).run())
+    for number, config in enumerate(short):
+        kept(store, config)
+        checked(at.run())
+        assert (entry(at) == hero) == (number == 0)
+    assert address(at) == entry(at) == {**hero, "depth": "4"}
+    checked(at.button(key="tour").click().run())
+    assert entry(at)["story"] == "1"
+    checked(at.button(key="story_close").click().run())
+    assert address(at) == entry(at) and "story" not in entry(at)
+    checked(at.button(key="reset").click().run())
+    assert address(at) == entry(at) == {**hero, "probe": STEPS[0].probe}
+
+
+def come(at: AppTest, query: str = "", page: str = "claims") -> AppTest:
+    """Arrive from another page, with an address."""
+    at.session_state["page"] = page
+    at.query_params.clear()
+    for name, words in parse_qs(query).items():
+        at.query_params[name] = words
+    return checked(at.run())
+
+
+def test_a_link_of_another_page_opens_and_the_navigation_leads_back(
+    page: Open, folder: Path
+) -> None:
+    at, store = page(), Store(folder)
+    checked(at.select_slider(key="knob_depth").set_value(20).run())
+    checked(at.button(key="train").click().run())
+    lanes, runs = duel(at).lanes, duel(at).runs
+    come(at)
+    assert (duel(at).lanes, duel(at).runs) == (lanes, runs)
+    assert address(at)["depth"] == "20" and entry(at) == {}  # no bare entry stays below it
+    assert not any(store.controls(run, 0) for run in runs)
+    come(at, encode([RunConfig(scheme="peri")]))
+    assert duel(at).lanes == (RunConfig(scheme="peri"),)
+    assert [action for run in runs for _, action, _ in store.controls(run, 0)] == ["stop"] * 2
+
+
+def test_back_shows_what_its_entry_names(
+    page: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops the visitor's runs of other settings. A guess stays where the step is shown already."""
+    at, store = page(encode([SMALL])), Store(folder)
+    checked(at.button(key="train").click().run())
+    (run,) = duel(at).runs
+    monkeypatch.setattr(session_address, "is_old_entry", lambda: True)
+    for query in ("v=1&scheme=pre,post", "story=3", "story=3&probe=stream_rms"):
+        come(at, query, page="")
+        assert address(at)["scheme"] == entry(at).get("scheme", address(at)["scheme"])
+        assert [action for _, action, _ in store.controls(run, 0)] == ["stop"]
+        if query == "story=3":
+            duel(at).guess = 0
+    assert (duel(at).story, duel(at).guess, duel(at).probe) == (3, 0, "stream_rms")
+    assert duel(at).mine == {run}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_kit import at_page, checked
+from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
 from normviz.own_model import client, shipped
@@ -48,7 +48,7 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
     assert "LlamaForCausalLM" in said and "Pre-LN" in said and f"{it.main.blocks} blocks of" in said
     assert it.main.trouble in said and f"{it.main.blocks} blocks" in it.main.trouble
     assert "No mistake in the code was found." in said and "known to go wrong" not in said
-    assert at.query_params["model_type"] == "llama"
+    assert address(at)["model_type"] == "llama"
     checked(at.selectbox(key="own_type").set_value("bert").run())
     assert "Post-LN" in words(at)
     for kind in (next(k for k, it in every.items() if isinstance(it, str)), "mobilebert"):

@@ -211,6 +211,6 @@ def test_nobody_deletes_what_became_another_s(shelf: AppTest, folder: Path) -> N
     pick(own(at, run, gone), run, gone)
     checked(at.button(key="delete_chosen").click().run())
     store.delete(gone)
-    at.session_state["mine"] = duel(at).mine = frozenset()
+    duel(at).mine = frozenset()
     checked(at.button(key="delete_sure").click().run())
     assert store.run(run) is not None and "Nothing was deleted." in sentences(at)

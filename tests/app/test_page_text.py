@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from crossing_kit import case
-from page_kit import Open, checked, chips, duel, runs, words_of
+from page_kit import Open, address, checked, chips, copied, duel, runs, words_of
 from streamlit.testing.v1 import AppTest
 from task_kit import WORDS
 
@@ -44,9 +44,7 @@ def words(at: AppTest) -> str:
     assert [block for block in at.code if block.value.startswith("normviz run")]
     kinds = (at.markdown, at.caption, at.info, at.warning, at.error, at.code, at.html)
     said = [element.value for kind in kinds for element in kind]
-    return "\n".join(
-        [*map(str, said), str(at.query_params), *(str(box.value) for box in at.text_area)]
-    )
+    return "\n".join([*map(str, said), str(address(at)), *(str(box.value) for box in at.text_area)])
 
 
 def stored(folder: Path, config: RunConfig) -> int:
@@ -80,7 +78,7 @@ def test_a_pasted_text_is_kept_and_never_shown_again(page: Open, folder: Path) -
     at = give(wanting(page), TEXT)
     key = texts.add(TEXT)
     assert {(lane.task, lane.text) for lane in duel(at).lanes} == {("text", key)}
-    assert at.query_params["text"] in (key, [key])
+    assert copied(at)["text"] == key
     said = words(at)
     assert f"Text {key[:8]}…: {len(TEXT):,} characters" in said
     assert "nobody else" not in said and "alert(" not in said
@@ -202,7 +200,7 @@ def test_another_task_and_back_brings_the_text_back_until_it_is_deleted(page: Op
     mine = duel(at).lanes
     checked(at.selectbox(key="knob_task").set_value("prose").run())
     assert {(lane.task, lane.text) for lane in duel(at).lanes} == {("prose", "")}
-    assert "text" not in at.query_params
+    assert "text" not in copied(at)
     checked(at.selectbox(key="knob_task").set_value("text").run())
     assert duel(at).lanes == mine
     (key,) = texts.kept()

@@ -7,7 +7,6 @@ import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 import streamlit
@@ -17,8 +16,6 @@ from normviz.app.asgi import first_paint, uploads, visitor_cookie
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.scriptrunner import RerunData
-from streamlit.runtime.scriptrunner.script_runner import ScriptRunner, ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server import server_util
@@ -28,7 +25,6 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from normviz.home import shipped
 
-ENDS = "_maybe_handle_execution_control_request"
 PUBLIC = {"streamlit.components.v2", "streamlit.delta_generator", "streamlit.navigation.page",
           "streamlit.testing.v1"}  # fmt: skip
 
@@ -52,7 +48,6 @@ PARTS = (
     (Runtime, "__init__", "where it keeps its sessions"),
     (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
     (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
-    (ScriptRunner, ENDS, parts.CALLBACKS),
 )
 
 
@@ -93,46 +88,26 @@ def test_every_private_import_and_every_setting_is_listed() -> None:
 
 def script() -> None:
     import streamlit as st
+    from normviz.app.session.page_state import chosen
     from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 
-    def press() -> None:
+    def press(presses: list[str], word: str) -> None:
         context = get_script_run_ctx()
         assert context and context.script_requests
-        if st.session_state["request"] == "in":
-            context.script_requests.request_rerun(RerunData())
-        st.session_state["presses"] += 1
+        context.script_requests.request_rerun(RerunData())
+        presses.append(f"{word} {chosen('typed')}")
 
-    st.session_state.setdefault("presses", 0)
-    st.button("Press", on_click=press)
+    st.session_state.setdefault("presses", [])
+    st.text_input("Typed", key="typed")
+    st.button("Press", on_click=press, args=(st.session_state["presses"], "took"))
 
 
-@pytest.mark.parametrize("request_comes", ["before", "in"])
-def test_a_request_before_or_in_a_callback_loses_no_press(
-    monkeypatch: pytest.MonkeyPatch, request_comes: str
-) -> None:
+def test_a_request_in_a_callback_loses_nothing_of_it() -> None:
     """The request is that of another message of the browser, right after the press."""
-    monkeypatch.setattr(ScriptRunner, ENDS, getattr(ScriptRunner, ENDS))
-    parts.let_callbacks_end()
     page = AppTest.from_function(script).run()
-    page.session_state["request"] = request_comes
-    begun = []
-
-    def begin(runner: ScriptRunner, event: ScriptRunnerEvent, **_: object) -> None:
-        if event is ScriptRunnerEvent.SCRIPT_STARTED:
-            begun.append(event)
-            if request_comes == "before" and len(begun) == 1:
-                runner.request_rerun(RerunData())
-
-    made = ScriptRunner.__init__
-
-    def make(self: ScriptRunner, *args: Any, **options: Any) -> None:
-        made(self, *args, **options)
-        self.on_event.connect(begin, weak=False)
-
-    monkeypatch.setattr(ScriptRunner, "__init__", make)
+    page.text_input[0].set_value("depth")
     page.button[0].click().run()
-    assert page.session_state["presses"] == 1
-    assert len(begun) == 2
+    assert page.session_state["presses"] == ["took depth"]
 
 
 def test_the_pages_look_for_what_is_checked() -> None:

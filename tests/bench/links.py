@@ -12,27 +12,26 @@ import os
 import sys
 import traceback
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import typer
 from page_kit import VIEWS, view_at
 from streamlit.testing.v1 import AppTest
 
-from normviz.by_hand.links import NAMES as HAND
-from normviz.choose.answers import NAMES as CHOOSE
+from normviz.by_hand.links import CODEC as HAND
+from normviz.choose.answers import CODEC as CHOOSE
 from normviz.config import CHOICES, RANGES
 from normviz.execution.client import SupervisorClient
 from normviz.home import home
-from normviz.links import BESIDE, FIELDS, VIEW, unknown_names
-from normviz.maps.link import NAMES as MAPS
+from normviz.links import DUEL
+from normviz.maps.link import CODEC as MAPS
 
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
-KNOWN = {
-    "duel": (*FIELDS, *VIEW, BESIDE, "lanes", "story"), "anatomy": (*FIELDS, "lanes"), "hand": HAND,
-    "maps": MAPS, "choose": CHOOSE,
+CODECS = {
+    "duel": DUEL, "anatomy": replace(DUEL, view=()), "hand": HAND, "maps": MAPS, "choose": CHOOSE,
 }  # fmt: skip
-"""The parameters that the state of a page reads."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
     "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
@@ -50,7 +49,7 @@ def states() -> None:
     import traceback
 
     import streamlit as st
-    from normviz.app.session import duel
+    from normviz.app.session import backend, duel
     from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
     from normviz.app.views.choose import state as choose_state
@@ -59,10 +58,14 @@ def states() -> None:
     from normviz.links import PAGE
     from tests.bench.links import judged
 
+    def arrived() -> duel.Duel:
+        duel.arrive(it := duel.duel(), backend.opened())
+        return it
+
     out = []
     for params in json.loads(st.session_state["links"]):
         for name, read in {
-            "duel": duel.duel,
+            "duel": arrived,
             "maps": map_state.maps,
             "anatomy": anatomy_state.anatomy,
             "hand": hand_state.hand,
@@ -94,7 +97,7 @@ def judged(name: str, it: Any, params: dict[str, list[str]]) -> str:
 
 def _changed(name: str, it: Any, params: dict[str, list[str]], said: list[str]) -> str | None:
     """A setting that differs from the link although no sentence on the page says so; else None."""
-    for sentence in unknown_names(params, {"v", *KNOWN[name]}):
+    for sentence in CODECS[name].others(params):
         if sentence not in said:
             return f"nothing says {sentence!r}"
     for field in (*RANGES, *CHOICES) if name == "duel" else ():

@@ -803,10 +803,9 @@ MUTATIONS = (
         "the page that came last is drawn first", "tests/app/test_render_lock.py",
     ),
     Mutation(
-        "no-history", "app/session/address.py",
-        'st.session_state.get("entry", 0) + 1', 'st.session_state.get("entry", 0)',
-        "Back leaves the page instead of undoing a choice",
-        f"{PAGES} tests/app/test_page_tour.py", browser=True,
+        "no-history", "app/views/duel/page.py",
+        "            address.add(it.params())\n", "            pass\n",
+        "Back leaves the page instead of undoing a choice", PAGES, browser=True,
     ),
     Mutation(
         "others-runs-stopped", "app/session/duel.py",
@@ -844,29 +843,28 @@ MUTATIONS = (
         "anybody reads the errors of others' runs", "tests/test_health.py",
     ),
     Mutation(
-        "switch-ignored", "app/views/duel/by_itself.py",
-        "it.changed_at is None or not is_on()", "it.changed_at is None",
+        "switch-ignored", "app/session/training.py",
+        "or it.waits or chosen(SWITCH) is False or", "or it.waits or",
         "trains by itself though that was turned off", "tests/app/test_page_by_itself.py",
     ),
     Mutation(
         "old-runs-go-on", "app/views/duel/transport.py",
-        "    leave(backend, gone)\n    it.extra -= set(gone)\n", "    it.extra -= set(gone)\n",
+        "    leave(it, backend, gone)\n    it.extra -= set(gone)\n", "    it.extra -= set(gone)\n",
         "Train leaves the runs before going", f"{PAGES} {HOSTED}",
     ),
     Mutation(
         "resume-pauses", "app/views/duel/transport.py",
-        'control, backend, "resume" if paused else "pause",', 'control, backend, "pause",',
+        '"resume" if paused else "pause",', '"pause",',
         "Resume does not resume", PAGES, browser=True,
     ),
     Mutation(
         "train-never-asks", "app/views/duel/transport.py",
-        "    if _long(_gone(backend), backend):\n", "    if False:\n",
+        "    if _long(_gone(it, backend), backend):\n", "    if False:\n",
         "disabled check: Train ends a long run without a question", PAGES,
     ),
     Mutation(
         "link-without-view", "app/views/duel/share.py",
-        "links.as_params([lane.config for lane in lanes]) | duel.view_params()",
-        "links.as_params([lane.config for lane in lanes])",
+        "links.query(it.params())", "links.encode(it.lanes)",
         "a link parameter lost: quantity, chart and step", PAGES, browser=True,
     ),
     Mutation(

@@ -502,21 +502,22 @@ def fits(page: Page) -> None:
 
 
 def test_back_through_eight_states(browser: Browser, address: str) -> None:
-    """Two placements, a change that trains, a preset, two steps of the tour, another page: all come back."""
+    """Two placements, a change that trains, a preset, two steps of the tour, another page: all come back. The
+    navigation leads to the duel that was there."""
     with visit(browser, address) as page:
         opened(page, address)
         hero = PRESETS["hero"].lanes()
         peri, deepnorm = ((hero[0], hero[1].replace(scheme=key)) for key in ("peri", "deepnorm"))
-        shorter = tuple(lane.replace(steps=150) for lane in deepnorm)
+        shallow = tuple(lane.replace(depth=1) for lane in deepnorm)  # trains in a moment
         warmup = PRESETS["warmup"].lanes()
         for lanes, label in ((peri, "Peri-LN"), (deepnorm, "DeepNorm")):
             idle(page)
             switch(page, label)
             wait_for(lambda lanes=lanes: shows(page, lanes) and "learned" in chip(page, 1))
         idle(page)
-        page.locator(".st-key-knob_steps input[type=range]").focus()
-        page.keyboard.press("ArrowLeft")
-        wait_for(lambda: shows(page, shorter))
+        page.locator(".st-key-knob_depth input[type=range]").focus()
+        page.keyboard.press("Home")
+        wait_for(lambda: shows(page, shallow))
         wait_for(lambda: all("loss" in chip(page, i) for i in (0, 1)))
         idle(page)
         page.get_by_role("button", name="Presets").click()
@@ -531,7 +532,13 @@ def test_back_through_eight_states(browser: Browser, address: str) -> None:
         page.get_by_role("link", name="Claims").first.click()
         page.get_by_role("heading", name="claims about norm placement").wait_for()
         idle(page)
-        states = [hero, peri, deepnorm, shorter, warmup, STEPS[0].lanes(), STEPS[1].lanes()]
+        page.get_by_role("link", name="Duel").first.click()
+        wait_for(lambda: shows(page, STEPS[1].lanes()))
+        idle(page)
+        page.evaluate("history.back()")
+        page.get_by_role("heading", name="claims about norm placement").wait_for()
+        idle(page)
+        states = [hero, peri, deepnorm, shallow, warmup, STEPS[0].lanes(), STEPS[1].lanes()]
         for lanes in reversed(states):
             page.evaluate("history.back()")
             wait_for(lambda lanes=lanes: shows(page, lanes))

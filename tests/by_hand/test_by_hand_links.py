@@ -89,12 +89,17 @@ def test_a_bad_link_says_what_is_wrong(query: str, sentence: str, offer: str | N
     assert problem.offer == offer
 
 
-def test_a_link_by_hand_is_short_and_says_what_it_leaves_open() -> None:
+def test_what_a_short_link_leaves_open_is_pinned() -> None:
+    """γ and β depend on the number of features, and the amount on the experiment."""
     found = opened("x=1,2,3;4,5,6")
-    assert found.example and found.example.gamma == (1.0, 1.0, 1.0)
-    assert "does not name gamma, beta, eps" in found.notices[0]
+    assert found.example and found.notices == ()
+    said = as_params(found.example)
+    assert (said["gamma"], said["beta"]) == ("1,1,1", "0,0,0")
+    assert {name: said[name] for name in links.CODEC.pinned} == {
+        **links.CODEC.pinned, "x": "1,2,3;4,5,6"
+    }  # fmt: skip
     assert opened("x=1,2&try=scale").example.amount == 100.0
-    assert not links.names_a_setting({"utm_source": ["x"]})
+    assert not links.CODEC.reads({"utm_source": ["x"]})
 
 
 def test_all_that_is_wrong_with_the_form_of_a_link_is_said() -> None:

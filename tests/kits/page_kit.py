@@ -11,11 +11,12 @@ from pathlib import Path
 from shutil import copyfile
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from filelock import FileLock
 from normviz.app.session import backend
-from normviz.app.views.duel.by_itself import SWITCH
+from normviz.app.session.training import SWITCH
 from streamlit.components.v2 import manifest_scanner
 from streamlit.config import set_option
 from streamlit.runtime.scriptrunner import script_runner
@@ -160,11 +161,29 @@ def chips(at: AppTest) -> list[str]:
     return [words_of(m) for m in at.markdown if "-badge[" in m.value]
 
 
+def parts(at: AppTest) -> list[dict]:
+    """What the page gave its components."""
+    return [json.loads(element.proto.json) for element in at.get("bidi_component")]
+
+
 def shown(at: AppTest) -> dict:
     """What the page asked the player to show; its "runs" are null where a lane has none."""
-    found = at.get("bidi_component")
-    whats = [json.loads(element.proto.json).get("what") for element in found]
-    return next((what for what in whats if what), {"runs": []})
+    return next((part["what"] for part in parts(at) if part.get("what")), {"runs": []})
+
+
+def address(at: AppTest) -> dict[str, str]:
+    """The parameters of the address that the browser shows. Those that add an entry to its history are
+    `at.query_params` too."""
+    return _link(next(part for part in parts(at) if {"page", "query"} <= part.keys()))
+
+
+def copied(at: AppTest) -> dict[str, str]:
+    """The parameters of the link that *Copy link* gives."""
+    return _link(next(part for part in parts(at) if part.get("label") == "Copy link"))
+
+
+def _link(part: dict) -> dict[str, str]:
+    return dict(parse_qsl(part["query"], keep_blank_values=True))
 
 
 def runs(at: AppTest) -> list[int]:

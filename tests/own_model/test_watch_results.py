@@ -16,7 +16,7 @@ from cli_kit import normviz
 from click.testing import Result
 from hosted_kit import turn_on
 from nbclient import NotebookClient
-from page_kit import at_page, checked, duel, shown, words_of
+from page_kit import address, at_page, checked, duel, shown, words_of
 from playwright.sync_api import Browser
 from rich.console import Console
 from streamlit.testing.v1 import AppTest
@@ -164,16 +164,17 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
     checked(box.set_value(True).run())
     assert at.session_state["chosen_player"] is not None, "the player is on the page"
     checked(at.button(key="reopen").click().run())
+    (toy,) = Store(folder).queued()  # it trains at once
     kept, at = duel(at), at_page("duel")
     at.session_state["duel"] = kept
     checked(at.run())
-    assert duel(at).lanes == (RunConfig(depth=L),) and shown(at)["runs"] == [None, run.id]
+    assert duel(at).lanes == (RunConfig(depth=L),) and shown(at)["runs"] == [toy, run.id]
     assert any("A Pre-LN" in one.value for one in at.get("html"))
     (line,) = [words_of(one) for one in at.caption if "observed by normviz.watch" in one.value]
     assert "its own loss" in line and "3 blocks" in line
     assert any("B Tiny, Pre-LN, observed" in one.value for one in at.get("html"))
     assert [len(one.options) for one in at.get("button_group") if one.key == "n_lanes"] == [3]
-    link = {name: "".join(value) for name, value in at.query_params.items()}
+    link = address(at)
     assert link["beside"] == run.key and decode(query(link)).notices == ()
 
     def opened() -> AppTest:
@@ -183,14 +184,14 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
         return checked(again.run())
 
     again = opened()  # a reload
-    assert shown(again)["runs"] == [None, run.id]
+    assert shown(again)["runs"] == [toy, run.id]
     checked(again.button(key="take_beside").click().run())
-    assert "beside" not in again.query_params and shown(again)["runs"] == []
+    assert "beside" not in address(again) and shown(again)["runs"] == [toy]
     turn_on(monkeypatch)
     again = opened()
     said = [one.value for one in again.info]
     assert any("a hosted server, which takes no runs of own models" in one for one in said)
-    assert shown(again)["runs"] == []
+    assert shown(again)["runs"] == [toy]
 
 
 def test_the_terminal_fits_80_by_24_without_colour_and_a_pipe_gets_lines(

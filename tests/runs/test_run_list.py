@@ -100,6 +100,8 @@ def test_a_search_never_fails(words: str) -> None:
 def test_mine_and_those_of_no_steps(store: Store) -> None:
     trained, measured = kept(store), kept(store, SMALL.replace(steps=0), steps=1)
     assert found(store) == [measured, trained]
+    store.end(passed := store.enqueue(SMALL), "stopped")  # before it began
+    assert found(store) == [passed, measured, trained]
     assert found(store, wanted=Query(trained=True)) == [trained]
     assert found(store, wanted=Query(only=frozenset({trained, 99}))) == [trained]
     assert found(store, wanted=Query(only=frozenset())) == []

@@ -114,6 +114,21 @@ def test_an_edited_run_has_the_name_of_what_it_is_now(store: Store) -> None:
     assert store.latest(CONFIG.key) is None
 
 
+def test_an_edited_run_is_found_by_what_it_began_with(store: Store) -> None:
+    """Neither by other settings, nor by a rate that it took otherwise, nor once it was stopped."""
+    first, newest, stopped, whole = (begin(store) for _ in range(4))
+    for run, reach in ((first, 4), (newest, 6), (stopped, 8)):
+        store.append(run, [], reach)
+        store.set_rate([run], 0.1)
+    store.end(stopped, "stopped")
+    begun = store.turned(CONFIG)
+    assert begun is not None and begun.id == newest != whole
+    earlier = store.turned(CONFIG.replace(lr_edits=((4, 0.1),)))
+    assert earlier is not None and earlier.id == first
+    for other in ({"lr_edits": ((4, 0.2),)}, {"lr_edits": ((8, 0.1),)}, {"init_seed": 7}):
+        assert store.turned(CONFIG.replace(**other)) is None
+
+
 def test_runs_take_another_rate_at_the_first_step_that_none_has_taken(store: Store) -> None:
     """Not those that wait, have ended, or end before it."""
     ahead, behind, ended = begin(store), begin(store), begin(store)

@@ -18,6 +18,7 @@ from normviz.links import as_params
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
+from ...session.page_state import chosen
 from ...widgets import glossary, link_notices, page_links, placement
 from . import measured, state
 from .state import Anatomy
@@ -34,10 +35,10 @@ def page() -> None:
     )  # first, so that workers measure while the page renders
     measured.leave(it, backend, runs)
     if not (it.link and it.link.problems):
-        address.write(as_params(it.lanes))
+        address.show(as_params(it.lanes))
     with st.container(key="head"):
         st.markdown("# Anatomy of a placement")
-    link_notices.show(it, "anatomy", "Below is what this page opens with.")
+    link_notices.show(it, "Below is what this page opens with.", state.open_link)
     _controls(it)
     glossary.line(
         "placement",
@@ -135,7 +136,7 @@ def _pick(label: str, field: str, value: str, registry: Registry, lane: int | No
 
 
 def _take(field: str, lane: int | None) -> None:
-    state.change(field, st.session_state[f"anatomy_{field}"], lane)
+    state.change(field, chosen(f"anatomy_{field}"), lane)
 
 
 def _second(lanes: tuple[RunConfig, ...]) -> None:
@@ -143,7 +144,7 @@ def _second(lanes: tuple[RunConfig, ...]) -> None:
     st.selectbox(
         "Placement B", (None, *SCHEMES.keys()), key="anatomy_second",
         format_func=lambda key: SCHEMES.label(key) if key else "(A alone)",
-        on_change=lambda: state.compare_with(st.session_state["anatomy_second"]),
+        on_change=lambda: state.compare_with(chosen("anatomy_second")),
     )  # fmt: skip
 
 

@@ -6,18 +6,21 @@ The configs ask for no steps: such a run measures at initialisation and ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
 
 from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import DEFAULTS, ConfigError, RunConfig
-from normviz.links import FIELDS, Link, Problem, decode, encode, names_a_setting, unknown_names
+from normviz.links import DUEL, Link, Problem, decode, encode
 
 from ...session import address, visitor
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
+CODEC = replace(DUEL, view=())
+"""The links of a duel, of which this page knows nothing but the settings."""
 TRAINED = (
     "The link also has settings of training, such as steps and learning rate. They are left out: this "
     "page measures before the first step, where they have no effect."
@@ -56,17 +59,20 @@ def peer(it: Anatomy) -> str:
 def anatomy() -> Anatomy:
     """The session's state. On arrival with a link, the link's."""
     params = address.params()
-    if "anatomy" not in st.session_state or (
-        st.session_state["arrived"] and names_a_setting(params)
-    ):
+    if "anatomy" not in st.session_state or (st.session_state["arrived"] and CODEC.reads(params)):
         st.session_state["anatomy"] = _opened(params)
     return st.session_state["anatomy"]
 
 
+def open_link(query: str) -> None:
+    """Show the placements of a link."""
+    st.session_state["anatomy"] = _opened(parse_qs(query, keep_blank_values=True))
+
+
 def _opened(params: dict[str, list[str]]) -> Anatomy:
     usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
-    others = unknown_names(params, {"v", "lanes", *FIELDS})
-    if not names_a_setting(params):
+    others = CODEC.others(params)
+    if not CODEC.reads(params):
         return Anatomy(usual, notices=tuple(others))
     link = decode(params)
     shown = tuple(untrained(lane) for lane in link.lanes[: len(NAMES)])
@@ -96,7 +102,7 @@ def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
     """Set a field in one config or in all. A value that is not allowed only sets `complaint`."""
-    it: Anatomy = st.session_state["anatomy"]
+    it: Anatomy = chosen("anatomy")
     try:
         it.lanes = tuple(
             config.replace(**{field: value}) if lane in (None, i) else config
@@ -109,7 +115,7 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
 
 def compare_with(scheme: str | None) -> None:
     """Set the second placement, or remove it."""
-    it: Anatomy = st.session_state["anatomy"]
+    it: Anatomy = chosen("anatomy")
     first = it.lanes[0]
     second = it.lanes[1] if len(it.lanes) > 1 else first
     it.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))

@@ -8,6 +8,7 @@ import streamlit as st
 from normviz.by_hand import EXPERIMENTS, FEATURES, PRESETS, RANGES, ROWS, Example, shown, written
 
 from ...session.markdown import literal
+from ...session.page_state import chosen
 from ...widgets.buttons import button, submit
 from . import state
 from .state import GREEK, Hand
@@ -35,13 +36,14 @@ def table(it: Hand) -> None:
         _ladder("ε", "eps", it.example.eps, EPS, 230)
     with st.expander("Paste a table"), st.form("hand_paste", border=False):
         text = "\n".join(", ".join(map(written, row)) for row in it.example.x)
-        st.session_state.setdefault("hand_text", text)
+        if it.retyped or "hand_text" not in st.session_state:
+            st.session_state["hand_text"], it.retyped = text, False
         st.text_area("A row in each line", key="hand_text", height=120, max_chars=4000)
         submit("Use these numbers", _paste, key="hand_use")
 
 
 def _paste() -> None:
-    state.paste(st.session_state["hand_text"])
+    state.paste(chosen("hand_text"))
 
 
 def _editor(it: Hand) -> None:
@@ -64,7 +66,7 @@ def _editor(it: Hand) -> None:
 
 
 def _typed(key: str) -> None:
-    said = st.session_state[key]
+    said = chosen(key)
     state.typed(None if said["added_rows"] or said["deleted_rows"] else said["edited_rows"])
 
 
@@ -76,7 +78,7 @@ def _whole(words: str, key: str, value: int, allowed) -> None:
 
 
 def _resize() -> None:
-    state.attempt("sized", st.session_state["hand_rows"], st.session_state["hand_features"])
+    state.attempt("sized", chosen("hand_rows"), chosen("hand_features"))
 
 
 def cell_controls(it: Hand) -> None:
@@ -90,7 +92,7 @@ def cell_controls(it: Hand) -> None:
     st.session_state["hand_drag"] = float(value)
     st.slider(
         "Drag its number", -span, span, key="hand_drag", step=span / 100,
-        on_change=lambda: state.drag(st.session_state["hand_drag"]),
+        on_change=lambda: state.drag(chosen("hand_drag")),
     )  # fmt: skip
 
 
@@ -101,7 +103,7 @@ def experiment_controls(it: Hand) -> None:
     st.pills(
         "Try", EXPERIMENTS.keys(), key="hand_try", format_func=EXPERIMENTS.label, required=True,
         wrap=True,
-        on_change=lambda: state.attempt("trying", st.session_state["hand_try"]),
+        on_change=lambda: state.attempt("trying", chosen("hand_try")),
     )  # fmt: skip
     if example.experiment in TAKES:
         _amount(example)
@@ -151,4 +153,4 @@ def _ladder(words: str, field: str, value: float, steps, width: int | None = Non
 
 
 def _take(field: str) -> None:
-    state.change(**{field: st.session_state[f"hand_{field}"]})
+    state.change(**{field: chosen(f"hand_{field}")})

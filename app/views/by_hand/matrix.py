@@ -10,12 +10,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.by_hand import Work, brief
 from normviz.by_hand.formulas import Array, Bools
 
+from ...session.page_state import chosen
 from . import state
 
 HERE = Path(__file__).parent
@@ -43,7 +43,7 @@ def show(it: Work, key: str) -> None:
     name = f"matrix_{key}"
     MATRIX(
         key=name, data={"html": html(it, key)}, height="content",
-        on_pick_change=lambda: _pick(st.session_state[name].pick),
+        on_pick_change=lambda: _pick(chosen(name).pick),
     )  # fmt: skip
 
 

@@ -26,11 +26,11 @@ def page() -> None:
     """The page, from top to bottom."""
     it = state.hand()
     if not (it.link and it.link.problems):
-        address.write(links.as_params(it.example))
+        address.show(links.as_params(it.example))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown("# Norms by hand: which numbers are averaged together?", width="stretch")
         _copy(it)
-    link_notices.show(it, "hand", "Below is what this page opens with.")
+    link_notices.show(it, "Below is what this page opens with.", state.open_link)
     glossary.line("norm", "feature", "rms", "gamma", "beta", "eps", "running", "eval", "padding")
     left, right = st.columns([1, 1], gap="medium")
     with left:

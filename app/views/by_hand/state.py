@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from math import log10
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
 
@@ -14,10 +16,12 @@ from normviz.links import Link
 
 from ...session import address
 from ...session.markdown import sentence
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 GREEK = ("γ", "β")
 STILL = "The page below still shows what was there before."
+EDITORS = count(1)
+"""A new editor needs another key: with the same one it would go on with the old one's edits."""
 
 
 @dataclass
@@ -26,20 +30,22 @@ class Hand(PageState):
 
     base       what the table editor was given; it keeps what was typed on top, also what is no
                number, until it is another editor (`editor`)
+    retyped    the text area is to show the example again
     span       the ends of the slider that drags a number, either way
     """
 
     example: Example
     base: Example
     editor: int
+    retyped: bool = True
     span: float = 10.0
 
     def show(self, example: Example, reset: bool = False) -> None:
         """Show another example. With other numbers, or if `reset`, the editor and the text area start
         again from it; else both keep what was typed."""
         if reset or _table(example) != _table(self.example):
-            self.base, self.editor, self.complaint = example, _another_editor(), None
-            st.session_state.pop("hand_text", None)
+            self.base, self.editor, self.complaint = example, next(EDITORS), None
+            self.retyped = True
         self.example = example
         self.link, self.notices = None, ()
 
@@ -49,35 +55,34 @@ def hand() -> Hand:
     params = address.params()
     it: Hand | None = st.session_state.get("hand")
     arrived = st.session_state["arrived"]
-    if it is None or (arrived and links.names_a_setting(params)):
+    if it is None or (arrived and links.CODEC.reads(params)):
         it = st.session_state["hand"] = _opened(params)
     elif arrived:  # Streamlit dropped the editor's edits while another page was open
         it.show(it.example, reset=True)
     return it
 
 
-def _another_editor() -> int:
-    """A number for a new editor's key: two editors with the same key would share their edits."""
-    st.session_state["hand_editors"] = st.session_state.get("hand_editors", 0) + 1
-    return st.session_state["hand_editors"]
+def open_link(query: str) -> None:
+    """Show the example of a link."""
+    st.session_state["hand"] = _opened(parse_qs(query, keep_blank_values=True))
 
 
 def _opened(params: dict[str, list[str]]) -> Hand:
     usual = PRESETS["usual"].example()
-    found = links.decode(params) if links.names_a_setting(params) else None
+    found = links.decode(params) if links.CODEC.reads(params) else None
     if found is None or found.example is None:
-        it = Hand(usual, usual, _another_editor())
+        it = Hand(usual, usual, next(EDITORS))
         it.link = Link(problems=found.problems) if found else None
-        it.notices = () if found else tuple(links.others(params))
+        it.notices = () if found else tuple(links.CODEC.others(params))
         return it
-    it = Hand(found.example, found.example, _another_editor(), notices=found.notices)
+    it = Hand(found.example, found.example, next(EDITORS), notices=found.notices)
     it.span = _span(found.example)
     return it
 
 
 def begin(preset: str) -> None:
     """Show a preset's table. The experiment stays."""
-    it: Hand = st.session_state["hand"]
+    it: Hand = chosen("hand")
     fresh = PRESETS[preset].example()
     names = ("x", "gamma", "beta", "row", "feature")
     it.show(it.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True)
@@ -96,7 +101,7 @@ def attempt(name: str, *words: Any) -> None:
 
 def drag(value: float) -> None:
     """Set the number of the chosen cell."""
-    it: Hand = st.session_state["hand"]
+    it: Hand = chosen("hand")
     at = it.example
     cells = [list(row) for row in at.x]
     cells[at.row - 1][at.feature - 1] = round(value, 6)
@@ -106,7 +111,7 @@ def drag(value: float) -> None:
 def paste(text: str) -> None:
     """Set the whole table from text."""
     if _attempt(lambda example: example.holding(matrix(text)), reset=True):
-        it: Hand = st.session_state["hand"]
+        it: Hand = chosen("hand")
         it.span = _span(it.example)
 
 
@@ -115,7 +120,7 @@ def typed(edits: object) -> None:
 
     Anything else, which our editor never sends, sets `complaint` and resets the editor.
     """
-    it: Hand = st.session_state["hand"]
+    it: Hand = chosen("hand")
     if (placed := _placed(edits, it.base)) is None:
         it.show(it.example, reset=True)
         it.complaint = f"The change belongs to no cell of this table. {STILL}"
@@ -130,7 +135,7 @@ def typed(edits: object) -> None:
         )
         it.example = it.example.replace(x=tuple(x), gamma=gamma, beta=beta)
         it.changed()
-        st.session_state.pop("hand_text", None)
+        it.retyped = True
         it.span = max(it.span, _span(it.example))
     except HandError as error:
         it.complaint = f"{sentence(str(error))} {STILL}"
@@ -159,7 +164,7 @@ def _where(line: int, feature: int, base: Example) -> str:
 
 def _attempt(make: Callable[[Example], Example], reset: bool = False) -> bool:
     """Replace the example by `make(example)`. Returns whether that was allowed."""
-    it: Hand = st.session_state["hand"]
+    it: Hand = chosen("hand")
     try:
         it.show(make(it.example), reset)
     except HandError as error:

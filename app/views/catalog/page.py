@@ -13,12 +13,13 @@ from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import Learned, Norm
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
-from normviz.links import as_params
+from normviz.links import Codec, as_params
 
 from ...session.markdown import literal, source
 from ...widgets import glossary, link_notices, page_links, placement
 from . import census as census_charts
 
+CODEC = Codec(("table",), version="")
 DEPTH = RunConfig().depth
 WIDE = 330
 COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
@@ -30,7 +31,7 @@ def page() -> None:
     with st.container(key="head"):
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
-    link_notices.unknown_parameters("table")
+    link_notices.unknown_parameters(CODEC)
     glossary.line(
         "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta"
     )

@@ -23,18 +23,17 @@ ABOUT_TABLE = (
     "then what was measured. Every line is a link to the claim, map, duel or page that it comes from. "
     "Where a cell names no other setting:"
 )
-FALLBACK = "Below are the answers that this page opens with."
 
 
 def page() -> None:
     """The page, from top to bottom."""
     it = choose()
-    address.write(as_params(it.answers))
+    address.show(as_params(it.answers))
     answer = guide(it.answers)
     st.html(STYLE)
     with st.container(key="head"):
         st.markdown("# Which should I use?")
-    link_notices.show(it, "choose", FALLBACK)
+    link_notices.notices(it)
     st.html(html.headline(answer))
     questions(it)
     st.html(html.limits(answer))

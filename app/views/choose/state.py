@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from normviz.choose.answers import NAMES, Answers, decode
-from normviz.links import is_named
+from normviz.choose.answers import CODEC, Answers, decode
 
 from ...session import address
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 
 @dataclass
@@ -24,7 +23,7 @@ def choose() -> Choose:
     """The session's answers. On arrival with a link, the link's."""
     params = address.params()
     it: Choose | None = st.session_state.get("choose")
-    if it is None or (st.session_state["arrived"] and is_named(params, NAMES)):
+    if it is None or (st.session_state["arrived"] and CODEC.reads(params)):
         answers, notices = decode(params)
         it = st.session_state["choose"] = Choose(answers=answers, notices=notices)
     elif st.session_state["arrived"]:
@@ -34,8 +33,8 @@ def choose() -> Choose:
 
 def change(name: str) -> None:
     """Take a new answer from its widget."""
-    it: Choose = st.session_state["choose"]
-    it.answers = replace(it.answers, **{name: st.session_state[key_of(name)]})
+    it: Choose = chosen("choose")
+    it.answers = replace(it.answers, **{name: chosen(key_of(name))})
     it.changed()
 
 

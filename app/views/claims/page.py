@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 
@@ -15,7 +16,7 @@ from normviz.claims.figure import drawn
 from normviz.claims.record import QUESTIONS
 from normviz.claims.sentences import ORDER, chip, otherwise
 from normviz.claims.stored import finding, shipped_result
-from normviz.links import cut
+from normviz.links import Codec, cut
 
 from ...session import address
 from ...session.backend import shared
@@ -24,6 +25,7 @@ from ...widgets import badge, glossary, link_notices
 from ...widgets.buttons import button
 from . import card
 
+CODEC = Codec(("claim",), version="")
 INTRO = (
     "Each claim has an experiment on small models with several seeds, and a rule. What was changed after a "
     "first result is on its card. Whether the findings hold for large models is not measured. Numbers are "
@@ -31,24 +33,32 @@ INTRO = (
 )
 
 
+@dataclass
+class Shown:
+    """The key of the claim that is open, and of the one that a link opened."""
+
+    opened: str | None = None
+    linked: str | None = None
+
+
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    opened = _opened()
+    it = st.session_state.setdefault("claims_shown", Shown())
+    _open(it)
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims about norm placement, tested")
     st.caption(INTRO)
     glossary.line(
         "placement", "loss", "nat", "gradient", "rate", "warmup", "seed", "median", "interval"
     )
-    link_notices.unknown_parameters("claim")
-    first = st.session_state.get("claim_linked")
+    link_notices.unknown_parameters(CODEC)
     contents = st.container(key="claim_contents")
     found = filtered()
-    groups = {key: [it for it in found if it.question == key] for key in QUESTIONS}
-    if first is not None:  # a linked claim comes first, and ignores the filters
-        groups = {"linked": [CLAIMS[first]]} | {
-            key: [it for it in group if it.key != first] for key, group in groups.items()
+    groups = {key: [one for one in found if one.question == key] for key in QUESTIONS}
+    if it.linked:  # a linked claim comes first, and ignores the filters
+        groups = {"linked": [CLAIMS[it.linked]]} | {
+            key: [one for one in group if one.key != it.linked] for key, group in groups.items()
         }
     with contents:
         _contents(groups)
@@ -57,8 +67,8 @@ def page() -> None:
             if group:
                 st.header(QUESTIONS.get(key, LINKED), anchor=key or "other")
             for claim in group:
-                row(claim, claim.key == opened)
-                if claim.key == opened:
+                row(claim, it)
+                if claim.key == it.opened:
                     card.show(claim, backend)
 
 
@@ -72,12 +82,12 @@ def _contents(groups: dict[str, list[Claim]]) -> None:
     st.markdown("\n".join(f"* {link}" for link in links))
 
 
-def _opened() -> str | None:
-    """The key of the open claim: the link's on arrival, else the one that was clicked last."""
+def _open(it: Shown) -> None:
+    """On arrival open the link's claim, if it names one."""
     if st.session_state["arrived"] and "claim" in st.query_params:
         word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:
-            st.session_state["claim"] = st.session_state["claim_linked"] = word.upper()
+            it.opened = it.linked = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
             st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
@@ -85,12 +95,9 @@ def _opened() -> str | None:
             st.info(
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
             )
-    opened = st.session_state.get("claim")
-    if opened is not None:
-        address.write({"claim": opened})
-    elif not st.session_state["arrived"] and "claim" in st.query_params:
-        del st.query_params["claim"]
-    return opened
+    elif address.is_old_entry():
+        it.opened = None
+    address.show(CODEC.params({"claim": it.opened} if it.opened else {}))
 
 
 # Filters and rows.
@@ -141,7 +148,7 @@ def _holds(claim: Claim, words: str) -> bool:
     return all(word in text for word in words.casefold().split())
 
 
-def row(claim: Claim, is_open: bool) -> None:
+def row(claim: Claim, it: Shown) -> None:
     """A claim's verdict, its finding as the button that opens it, what other seeds said otherwise, the claim
     with its source, and a spark."""
     result = shipped_result(claim)
@@ -150,10 +157,16 @@ def row(claim: Claim, is_open: bool) -> None:
         scope = f" · {claim.scope}" if claim.scope else ""
         words = result.verdict(claim).sentence if result else kind
         st.badge(f"{words}{scope}", color=COLORS[kind])
-        icon = ":material/expand_less:" if is_open else ":material/expand_more:"
+        icon = f":material/expand_{'less' if it.opened == claim.key else 'more'}:"
         found = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(
-            literal(found), _toggle, claim.key, type="tertiary", key=f"open_{claim.key}", icon=icon
+            literal(found),
+            _toggle,
+            it,
+            claim.key,
+            type="tertiary",
+            key=f"open_{claim.key}",
+            icon=icon,
         )
         but = otherwise(claim, result, shipped_result(claim, second=True)) if result else ""
         first = f"**{literal(but)}** " if but else ""
@@ -174,5 +187,5 @@ def _spark(claim: Claim, _date: str) -> str:
     return f'<img src="data:image/svg+xml;base64,{data}" alt="" title="{title}">'
 
 
-def _toggle(key: str) -> None:
-    st.session_state["claim"] = None if st.session_state.get("claim") == key else key
+def _toggle(it: Shown, key: str) -> None:
+    it.opened = None if it.opened == key else key

@@ -73,5 +73,5 @@ def show(run: Run | None, lanes: list[Lane], backend: SharedBackend) -> None:
             mark(name(run, lanes), scheme, run.config.depth, color)
             verdict = backend.frames.verdict(run)
             badge.verdict(verdict.kind, verdict.sentence)
-            button("Remove", duel.show_beside, "", key="take_beside", type="tertiary")
+            button("Remove", duel.show_beside, duel.duel(), "", key="take_beside", type="tertiary")
         st.caption(f"{literal(described(run.config))}; {WHAT}.")

@@ -28,8 +28,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     """The charts, with those of an observed run beside the lanes. Their numbers come through a WebSocket (see
     `numbers_socket`), without a script run."""
     with st.container(key="before"):
-        # Where training starts by itself, the curves are replaced in a moment.
-        if (earlier := [lane for lane in lanes if lane.earlier]) and not duel.duel().soon:
+        if earlier := [lane for lane in lanes if lane.earlier]:
             _before(earlier, transport.is_busy(lanes), backend)
     with st.container(key="live"):
         if beside is not None or any(lane.run is not None for lane in lanes):
@@ -48,14 +47,12 @@ def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
             width="stretch",
         )
         button(
-            "Train", transport.train, backend, key="train_before",
+            "Train", transport.train, duel.duel(), backend, key="train_before",
             type="secondary" if busy else "primary", icon=":material/play_arrow:",
         )  # fmt: skip
 
 
 def _what_now(lanes: list[Lane]) -> str:
-    if duel.duel().soon:
-        return "It trains in a moment"
     configs = [lane.config for lane in lanes]
     try:
         hosted.check(configs)

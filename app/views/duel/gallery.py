@@ -19,6 +19,7 @@ from normviz.runs.lane import LETTERS, stored_lane
 
 from ...session import duel
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...widgets import page_links
 from ...widgets.buttons import button
 
@@ -43,7 +44,7 @@ def _card(preset: Preset, backend: SharedBackend) -> None:
             st.html(picture, width="content")
         with st.container(gap="xxsmall"):
             button(
-                preset.question, _choose, lanes, backend, key=f"open_{preset.key}",
+                preset.question, _choose, duel.duel(), lanes, backend, key=f"open_{preset.key}",
                 type="tertiary",
             )  # fmt: skip
             seconds = sum(estimated_seconds(lane) for lane in lanes)
@@ -52,9 +53,9 @@ def _card(preset: Preset, backend: SharedBackend) -> None:
             )
 
 
-def _choose(lanes: Lanes, backend: SharedBackend) -> None:
+def _choose(it: Duel, lanes: Lanes, backend: SharedBackend) -> None:
+    duel.open_lanes(it, lanes, backend)
     st.session_state[OPEN] = False
-    duel.open_lanes(lanes, backend)
 
 
 def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
@@ -82,16 +83,16 @@ def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
 
 def tries(backend: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
-    lanes = duel.duel().lanes
+    it = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("Try next:", width="content")
-        for i, suggestion in enumerate(suggestions(lanes)):
+        for i, suggestion in enumerate(suggestions(it.lanes)):
             button(
-                suggestion.text, duel.open_lanes, suggestion.lanes, backend, key=f"try_{i}",
+                suggestion.text, duel.open_lanes, it, suggestion.lanes, backend, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
                 page_links.named("Maps"), label="see at which depths and rates these train",
-                icon=":material/grid_on:", query_params=map_link.of(lanes).params(),
+                icon=":material/grid_on:", query_params=map_link.of(it.lanes).params(),
             )  # fmt: skip

@@ -15,9 +15,11 @@ from normviz.links import shown
 from normviz.runs.store import Run
 from normviz.training.schedule import peak_at
 
-from ...session import duel, visitor
+from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...session.markdown import literal
+from ...session.page_state import chosen
 from ...widgets.store_errors import kept
 from . import complaint, own_text
 from .lanes import Lane
@@ -37,20 +39,20 @@ CHANGED = "Changed"
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The usual settings, then all others in an expander."""
     configs = [lane.config for lane in lanes]
-    _choose("family", configs)
+    _choose("family", configs, backend)
     title = "Depth (recurrent layers)" if configs[0].scheme in CELLS else "Depth (blocks)"
-    _slide("depth", title, configs, DEPTHS)
+    _slide("depth", title, configs, DEPTHS, backend)
     _rate(lanes, backend)
-    _slide("warmup", "Warm-up (steps)", configs, WARMUPS)
-    _slide("steps", "Steps", configs, STEPS)
-    own_text.task(configs, _title("task", configs), "knob_task")
-    _number("init_seed", configs)
-    _more(configs)
+    _slide("warmup", "Warm-up (steps)", configs, WARMUPS, backend)
+    _slide("steps", "Steps", configs, STEPS, backend)
+    own_text.task(configs, _title("task", configs), "knob_task", backend)
+    _number("init_seed", configs, backend)
+    _more(configs, backend)
     seconds = sum(estimated_seconds(config) for config in configs)
     st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
 
 
-def _more(configs: Sequence[RunConfig]) -> None:
+def _more(configs: Sequence[RunConfig], backend: SharedBackend) -> None:
     """The expander of all other settings: those of a group, those that differ from the default, or those
     that the search finds."""
     usual = RunConfig()
@@ -73,7 +75,7 @@ def _more(configs: Sequence[RunConfig]) -> None:
         if words:
             names = [name for name in every if all(w.lower() in _about(name) for w in words)]
         for name in names:
-            (_choose if name in CHOICES else _number)(name, configs)
+            (_choose if name in CHOICES else _number)(name, configs, backend)
         if words and not names:
             titles = ", ".join(SETTINGS[name].title for name in every)
             given = literal(repr(" ".join(words)))
@@ -96,7 +98,7 @@ def _about(name: str) -> str:
 
 def _key(name: str, value: object) -> str:
     """The widget's key. Sets the widget to the stored value, unless a refused one is in it."""
-    duel.show(f"knob_{name}", value)
+    duel.show(duel.duel(), f"knob_{name}", value)
     return f"knob_{name}"
 
 
@@ -115,12 +117,18 @@ def _help(name: str) -> str | None:
     return " ".join(part for part in parts if part) or None
 
 
-def _slide(name: str, title: str, configs: Sequence[RunConfig], stops: Sequence[int]) -> None:
+def _slide(
+    name: str,
+    title: str,
+    configs: Sequence[RunConfig],
+    stops: Sequence[int],
+    backend: SharedBackend,
+) -> None:
     value = getattr(configs[0], name)
     key = _key(name, value)
     st.select_slider(
         _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
-        on_change=_take, args=(name, key),
+        on_change=kept(_take), args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
 
@@ -139,7 +147,8 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate), args=(key, backend),
+        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate),
+        args=(duel.duel(), backend, key),
     )  # fmt: skip
     complaint.under(key)
     if edits := leading.config.lr_edits:
@@ -152,51 +161,54 @@ def _takes_rate(run: Run | None) -> bool:
     return run is not None and run.is_open and visitor.steers(run)
 
 
-def _choose(name: str, configs: Sequence[RunConfig]) -> None:
+def _choose(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> None:
     value = getattr(configs[0], name)
     key = _key(name, value)
     registry = CHOICES[name]
     st.selectbox(
         _title(name, configs), registry.keys(), key=key,
-        format_func=registry.label, help=registry[value].sentence, on_change=_take, args=(name, key),
+        format_func=registry.label, help=registry[value].sentence, on_change=kept(_take),
+        args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
 
 
-def _number(name: str, configs: Sequence[RunConfig]) -> None:
+def _number(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> None:
     """A number in a text field, because a number field would clamp what is typed."""
     value = getattr(configs[0], name)
     key = _key(name, shown(name, value))
     st.text_input(
-        _title(name, configs), key=key, help=_help(name), on_change=_take, args=(name, key)
-    )
+        _title(name, configs), key=key, help=_help(name), on_change=kept(_take),
+        args=(duel.duel(), backend, name, key),
+    )  # fmt: skip
     complaint.under(key)
 
 
-def _take(name: str, key: str) -> None:
-    value: Any = st.session_state[key]
-    if duel.chosen(key):
-        duel.change(name, value.strip() if isinstance(value, str) else value, widget=key)
+def _take(it: Duel, backend: SharedBackend, name: str, key: str) -> None:
+    value: Any = chosen(key)
+    duel.change(it, name, value.strip() if isinstance(value, str) else value, widget=key)
+    training.by_itself(it, backend)
 
 
-def _set_rate(key: str, backend: SharedBackend) -> None:
+def _set_rate(it: Duel, backend: SharedBackend, key: str) -> None:
     """Set a new rate in all runs that train, at the same step.
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
-    it, rate = duel.duel(), st.session_state[key]
-    if not duel.chosen(key):
-        return
+    rate = chosen(key)
     runs = [None if number is None else backend.store.run(number) for number in it.runs]
     current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:
-        duel.change("lr", rate, widget=key)
+        duel.change(it, "lr", rate, widget=key)
+        training.by_itself(it, backend)
         return
     it.complain(None)
     for i, same in enumerate(current):
         if not same:
-            duel.change("lr", rate, i, key)
+            duel.change(it, "lr", rate, i, key)
+    # First of all, because the lanes of `trains` have their rate only from the next look at the store.
+    training.by_itself(it, backend)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
         if asked and backend.store.set_rate([run.id for run in asked], rate) is None:

@@ -16,16 +16,16 @@ from normviz.duel.seeds import named, seeded
 from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import lane as run_lane
-from normviz.runs import shipped
-from normviz.runs.recording import of_seeds
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict
 
-from ...session import duel
-from ...session.backend import SharedBackend, adopt_cell
-from ...session.duel import EARLIER
+from ...session import duel, training
+from ...session.backend import SharedBackend, known
+from ...session.duel import EARLIER, Duel
 from ...session.markdown import literal
+from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
+from ...widgets.store_errors import kept
 from . import complaint
 
 SAID = 2
@@ -45,14 +45,14 @@ def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
         if run is not None and it.trained[i : i + 1] == ((run.id, config),):
             config = run.trained  # its learning rate may have changed during training
         if run is None or (run.config != config and not run.is_open):
-            known = _known(config, backend)
+            stored = known(config, backend)
             # A run that ended early is shown only if the lane has no run yet.
-            if known is not None and (run is None or known.is_done or known.is_open):
-                run, is_found = known, True
+            if stored is not None and (run is None or stored.is_done or stored.is_open):
+                run, is_found = stored, True
         found.append((config, run))
     if is_found:
         it.runs = tuple(run.id if run else None for _, run in found)
-    it.lanes = tuple(config for config, _ in found)
+    it.turn(tuple(config for config, _ in found))
     it.trained = tuple((run.id, run.trained) if run else None for _, run in found)
     return [
         Lane(
@@ -81,15 +81,6 @@ def all_done(lanes: list[Lane]) -> bool:
     return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
 
 
-def _known(config: RunConfig, backend: SharedBackend) -> Run | None:
-    """The stored run of a config, which may be a cell of a shipped map."""
-    run = backend.store.latest(config.key)
-    if run is None and config.key in shipped.cell_keys():
-        adopt_cell(config.key)
-        run = backend.store.latest(config.key)
-    return run
-
-
 def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ...]:
     """The runs that a lane shows: its own, and those from the next seeds as far as they are stored."""
     if run is None:
@@ -113,15 +104,15 @@ def _earlier(run: Run | None, config: RunConfig) -> str:
     return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def show(lanes: list[Lane], beside: Run | None = None) -> None:
+def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """One row for each lane: glyph, name, placement, verdict. Its name opens all its settings."""
     with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
         for lane, style in zip(lanes, styles(lanes, beside), strict=False):
             with st.container(key=f"card_{lane.index}", gap="xxsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                     mark(name(lane), lane.config.scheme, lane.config.depth, style.color)
-                    _settings(lane, lanes, style.color)
-                    _placement(lane.index, lane.config)
+                    _settings(lane, lanes, style.color, backend)
+                    _placement(lane.index, lane.config, backend)
                     _verdict(lane)
                 complaint.under(f"lane{lane.index}_scheme")
                 _notes(lane)
@@ -196,9 +187,9 @@ def _few_records(lanes: list[Lane]) -> None:
         )
 
 
-def _settings(lane: Lane, lanes: list[Lane], color: str) -> None:
+def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend) -> None:
     """A popover with the lane's name: all its own settings, and every placement."""
-    i, config, key = lane.index, lane.config, f"lane{lane.index}_open"
+    it, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
         f"{literal(name(lane))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
         help=f"Placement, norm and any other setting of lane {lane.letter}",
@@ -207,18 +198,18 @@ def _settings(lane: Lane, lanes: list[Lane], color: str) -> None:
         _compared(lane, lanes[0])
         with st.container(key=f"lane{i}_rest"):
             with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-                _pick("norm", "Norm", i, config.norm, NORMS)
-                _pick("init", "Initialisation", i, config.init, INITS)
-                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS)
+                _pick("norm", "Norm", i, config.norm, NORMS, backend)
+                _pick("init", "Initialisation", i, config.init, INITS, backend)
+                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS, backend)
             complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
-            _own(lane)
+            _own(lane, backend)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
         every = places_of(config.family) or SCHEMES.keys()
         st.selectbox(
             f"Placement: search all {len(every)}", every, index=None,
             key=f"lane{i}_any_scheme", placeholder="Type a name",
             format_func=lambda key: f"{PLACEMENTS.label(key)} ({PLACEMENTS[key].family})",
-            on_change=_set_scheme, args=(i,),
+            on_change=kept(_set_scheme), args=(it, backend, i),
         )  # fmt: skip
         if popover.open:  # the many buttons are made where somebody sees them
             placement_list.show(
@@ -227,6 +218,8 @@ def _settings(lane: Lane, lanes: list[Lane], color: str) -> None:
                 config.depth,
                 color,
                 _choose,
+                it,
+                backend,
                 i,
                 among=every,
             )
@@ -243,10 +236,11 @@ def _compared(lane: Lane, first: Lane) -> None:
         st.caption("Same settings as A")
 
 
-def _choose(scheme: str, lane: int) -> None:
+def _choose(scheme: str, it: Duel, backend: SharedBackend, lane: int) -> None:
     """Set a placement of the list, and close it."""
+    duel.change(it, "scheme", scheme, lane)
+    training.by_itself(it, backend)
     st.session_state[f"lane{lane}_open"] = False
-    duel.change("scheme", scheme, lane)
 
 
 def spoken(lanes: list[Lane]) -> str:
@@ -256,8 +250,6 @@ def spoken(lanes: list[Lane]) -> str:
 
 def chip(lane: Lane) -> Verdict:
     """A lane's verdict, or why it has none."""
-    if lane.config in duel.duel().soon:
-        return Verdict("queued", "trains in a moment")
     if lane.run is None:
         return Verdict("none", "not trained yet: press Train")
     if not lane.is_current and not lane.run.is_open:
@@ -267,38 +259,39 @@ def chip(lane: Lane) -> Verdict:
     return lane.recording.verdict
 
 
-def _placement(i: int, config: RunConfig) -> None:
+def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
     """A segmented control of the quick placements, and of the chosen one if it is another."""
     value, usual = config.scheme, places_of(config.family) or QUICK
-    key = f"lane{i}_scheme"
-    duel.show(key, value)
+    it, key = duel.duel(), f"lane{i}_scheme"
+    duel.show(it, key, value)
     st.segmented_control(
         f"Placement of lane {run_lane.LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
-        format_func=PLACEMENTS.label, required=True, on_change=_set, args=("scheme", i),
+        format_func=PLACEMENTS.label, required=True, on_change=kept(_set), args=(it, backend, "scheme", i),
         label_visibility="collapsed", width="content",
     )  # fmt: skip
 
 
-def _set_scheme(lane: int) -> None:
-    if scheme := st.session_state[f"lane{lane}_any_scheme"]:
-        _choose(scheme, lane)
+def _set_scheme(it: Duel, backend: SharedBackend, lane: int) -> None:
+    if scheme := chosen(f"lane{lane}_any_scheme"):
+        _choose(scheme, it, backend, lane)
 
 
-def _pick(field, label, i, value, registry) -> None:
-    key = f"lane{i}_{field}"
-    duel.show(key, value)
+def _pick(field, label, i, value, registry, backend: SharedBackend) -> None:
+    it, key = duel.duel(), f"lane{i}_{field}"
+    duel.show(it, key, value)
     st.selectbox(
-        label, registry.keys(), key=key, format_func=registry.label, on_change=_set,
-        args=(field, i), width=200,
+        label, registry.keys(), key=key, format_func=registry.label, on_change=kept(_set),
+        args=(it, backend, field, i), width=200,
     )  # fmt: skip
 
 
-def _set(field: str, lane: int) -> None:
-    if duel.chosen(key := f"lane{lane}_{field}"):
-        duel.change(field, st.session_state[key], lane, key)
+def _set(it: Duel, backend: SharedBackend, field: str, lane: int) -> None:
+    key = f"lane{lane}_{field}"
+    duel.change(it, field, chosen(key), lane, key)
+    training.by_itself(it, backend)
 
 
-def _own(lane: Lane) -> None:
+def _own(lane: Lane, backend: SharedBackend) -> None:
     """Any other setting of this lane, or of all lanes."""
     i = lane.index
     names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
@@ -309,16 +302,18 @@ def _own(lane: Lane) -> None:
         )  # fmt: skip
         st.text_input(
             f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
-            on_change=_set_own, args=(i,), placeholder="as in a link: 100, 0.01, torch, off",
+            on_change=kept(_set_own), args=(duel.duel(), backend, i),
+            placeholder="as in a link: 100, 0.01, torch, off",
         )  # fmt: skip
         st.checkbox("Apply to all lanes", key=f"lane{i}_all")
     complaint.under(f"lane{i}_value")
 
 
-def _set_own(lane: int) -> None:
+def _set_own(it: Duel, backend: SharedBackend, lane: int) -> None:
     key = f"lane{lane}_value"
-    if value := st.session_state[key].strip():
-        everywhere = st.session_state[f"lane{lane}_all"]
-        duel.change(st.session_state[f"lane{lane}_own"], value, None if everywhere else lane, key)
-        if not duel.duel().complaint:  # else it stays there to be corrected
+    if value := chosen(key).strip():
+        everywhere = chosen(f"lane{lane}_all")
+        duel.change(it, chosen(f"lane{lane}_own"), value, None if everywhere else lane, key)
+        training.by_itself(it, backend)
+        if not it.complaint:  # else it stays there to be corrected
             st.session_state[key] = ""

@@ -77,6 +77,6 @@ def _repeat(lanes: list[Lane], backend: SharedBackend) -> None:
     done = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
     if done and not any(lane.repeats for lane in lanes):
         button(
-            f"Repeat with {SEEDS} seeds", transport.repeat, backend, key="outcome_repeat",
+            f"Repeat with {SEEDS} seeds", transport.repeat, duel.duel(), backend, key="outcome_repeat",
             icon=":material/repeat:", help="Shows whether the difference is more than chance",
         )  # fmt: skip

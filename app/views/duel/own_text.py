@@ -20,10 +20,13 @@ from normviz.model.characters import TextError
 from normviz.runs.store import StoreError
 
 from ...asgi import uploads
-from ...session import duel, visitor
-from ...session.backend import shared
+from ...session import duel, training, visitor
+from ...session.backend import SharedBackend, shared
+from ...session.duel import Duel
 from ...session.markdown import literal, sentence
+from ...session.page_state import chosen
 from ...widgets.buttons import button, submit
+from ...widgets.store_errors import kept
 from . import complaint
 
 BOX = 1_250_000
@@ -55,16 +58,16 @@ OLDEST = "To make room, it deletes the one used longest ago"
 GREEDIEST = "To make room, it deletes one of the network address that gave most"
 
 
-def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
+def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBackend) -> None:
     """The task of all lanes, and the form for a text if the task needs one."""
     it = duel.duel()
     value = "text" if it.wants_text else configs[0].task
-    duel.show(key, value)
+    duel.show(it, key, value)
     learned = {one for config in configs for one in FAMILIES[config.family].tasks}
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
-        on_change=_choose, args=(key,),
+        on_change=kept(_choose), args=(it, backend, key),
     )  # fmt: skip
     complaint.under(key)
     st.caption(TASKS[value].sentence)
@@ -73,7 +76,7 @@ def task(configs: Sequence[RunConfig], title: str, key: str) -> None:
         for text in used:
             _say(text, max(config.seq_len for config in configs if config.text == text))
         wanted = it.wants_text or bool(visitor.lacks("this setting", used))
-        _box(max(config.seq_len for config in configs), wanted)
+        _box(max(config.seq_len for config in configs), wanted, backend)
         for text in used:
             _offer_deletion(text, "Delete this text from the server")
         for text in _others(used):
@@ -91,16 +94,15 @@ def _others(used: Sequence[str]) -> list[str]:
     )
 
 
-def _choose(key: str) -> None:
+def _choose(it: Duel, backend: SharedBackend, key: str) -> None:
     """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
-    it, value = duel.duel(), st.session_state[key]
-    if not duel.chosen(key):
-        return
+    value = chosen(key)
     it.wants_text = value == "text" and not it.text
     if it.wants_text:
         it.complain(None)
     else:
-        duel.change("task", value, widget=key)
+        duel.change(it, "task", value, widget=key)
+        training.by_itself(it, backend)
 
 
 def _say(text: str, seq_len: int) -> None:
@@ -122,7 +124,7 @@ def _say(text: str, seq_len: int) -> None:
         )
 
 
-def _box(seq_len: int, wanted: bool) -> None:
+def _box(seq_len: int, wanted: bool, backend: SharedBackend) -> None:
     """The form to paste or upload a text. Once a text is used, new widget keys clear the form."""
     it, number = duel.duel(), st.session_state.get("text_box", 0)
     area, file = f"text_area_{number}", f"text_file_{number}"
@@ -136,7 +138,7 @@ def _box(seq_len: int, wanted: bool) -> None:
             st.file_uploader(
                 "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
             )
-            submit("Use this text", _use, area, file, seq_len, key="use_text")
+            submit("Use this text", _use, it, backend, area, file, seq_len, key="use_text")
         if it.text_problem:
             st.error(literal(sentence(it.text_problem)))
         st.caption(
@@ -157,10 +159,9 @@ def _shared() -> str:
     return f" This shared server keeps up to {here.texts} texts of each visitor." if here else ""
 
 
-def _use(area: str, file: str, seq_len: int) -> None:
+def _use(it: Duel, backend: SharedBackend, area: str, file: str, seq_len: int) -> None:
     """Store the text and set all lanes to it."""
-    it = duel.duel()
-    pasted, uploaded = st.session_state.get(area) or "", st.session_state.get(file)
+    pasted, uploaded = chosen(area) or "", chosen(file)
     if not (pasted or uploaded):
         it.text_problem = (
             "nothing was given: paste a text, or choose a file (a paste of more than "
@@ -181,9 +182,10 @@ def _use(area: str, file: str, seq_len: int) -> None:
     _drop_writing()
     if uploaded:
         uploads.used(uploaded)
-    st.session_state["text_box"] = st.session_state.get("text_box", 0) + 1
     it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
-    duel.change("text", key)
+    duel.change(it, "text", key)
+    training.by_itself(it, backend)
+    st.session_state["text_box"] = (chosen("text_box") or 0) + 1
 
 
 def _needed() -> set[str]:
@@ -203,14 +205,13 @@ def _offer_deletion(text: str, words: str) -> None:
     """A button to delete a text, if this visitor gave it."""
     if texts.is_giver(text, visitor.me()) and texts.is_here(text):
         button(
-            words, _delete, text, key=f"delete_{text}",
+            words, _delete, duel.duel(), text, key=f"delete_{text}",
             icon=":material/delete:",
             help="With the lines that models wrote of it. Curves of runs that trained on it stay",
         )  # fmt: skip
 
 
-def _delete(text: str) -> None:
+def _delete(it: Duel, text: str) -> None:
     texts.take_back(text, visitor.me())
     _drop_writing()
-    it = duel.duel()
     it.text = "" if it.text == text else it.text

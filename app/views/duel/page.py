@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.config import SETTINGS
-from normviz.links import as_params, differences
+from normviz.links import differences
 from normviz.observed import label
 from normviz.runs.store import Run
 
@@ -16,7 +16,6 @@ from ...session.pages import tab_title
 from ...widgets import glossary, link_notices, page_foot
 from . import (
     beside,
-    by_itself,
     charts_panel,
     gallery,
     headline,
@@ -37,36 +36,33 @@ ONE_LINE = 122
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    if address.is_old_entry():
-        transport.come_back(backend)
     it = duel.duel()
+    by_link = duel.arrive(it, backend)
     lanes = page_lanes.current(it, backend)
-    it.kept = it.kept or page_lanes.all_done(lanes)
-    if it.touched:  # so that a reload or a copied URL keeps the settings
-        address.write(as_params(it.lanes) | duel.view_params())
     st.set_page_config(tab_title(share.title(lanes)))
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
-    if it.opened:
+    if by_link:
         link_notices.keep(shown, backend)
         it.notices += link_notices.gone(
             [lane.config for lane in lanes if lane.run is None], backend
         )
-        it.opened = False
-    it.soon = by_itself.wanted(lanes, backend)
+    _name(it, lanes)
     seen = beside.current(it, backend)
     if st.context.is_embedded:
         return _embedded(it, lanes, backend, seen)
-    waits, guided = tour.waits(it), tour.is_on(it)
+    waits, guided = it.waits, it.step is not None
     page_foot.announce("" if waits else page_lanes.spoken(lanes))
     if not it.story:
         _head(lanes, backend, seen)
-    link_notices.show(it, "duel", "Below is the duel that this page opens with.")
+    link_notices.show(
+        it, "Below is the duel that this page opens with.", duel.open_link, it, backend
+    )
     tour.show(lanes, backend)
     if guided:
         page_lanes.verdicts(lanes, secret=waits)
     else:
-        page_lanes.show(lanes, seen)
+        page_lanes.show(lanes, backend, seen)
         beside.show(seen, lanes, backend)
     with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
@@ -92,6 +88,17 @@ def page() -> None:
             charts_panel.show_explanation(lanes, seen)
 
 
+def _name(it: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
+    """Name the duel in the address once its results are shown, or it was asked for. A reload and Back lead to
+    what is named."""
+    if it.asked or page_lanes.all_done(lanes):
+        if it.named != it.shown and not st.session_state["arrived"]:
+            address.add(it.params())
+        it.named = it.shown
+    if it.named and not (it.link and it.link.problems):
+        address.show(it.params(it.named))
+
+
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
@@ -112,13 +119,15 @@ def _embedded(
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.
     """
-    link_notices.show(it, "duel", "No charts are shown: they would be of another duel.")
+    link_notices.show(
+        it, "No charts are shown: they would be of another duel.", duel.open_link, it, backend
+    )
     if it.link and it.link.problems:
         return
     page_lanes.verdicts(lanes, beside=seen)
     beside.show(seen, lanes, backend)
     charts_panel.show(lanes, backend, seen)
-    st.link_button("Open in NormViz", share.address(lanes), icon=":material/open_in_new:")
+    st.link_button("Open in NormViz", share.address(), icon=":material/open_in_new:")
 
 
 def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) -> str:

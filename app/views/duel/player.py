@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from normviz.catalog import PROBES
@@ -12,6 +14,8 @@ from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
+from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import player, shortcuts
 from . import share
@@ -43,17 +47,17 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
     }
-    player.show("player", what, _probe, _view)
+    player.show("player", what, partial(_probe, it), partial(_view, it))
 
 
 # Anybody may send anything: what no player of ours says changes nothing.
-def _probe() -> None:
-    said, it = st.session_state["player"].get("probe"), duel.duel()
+def _probe(it: Duel) -> None:
+    said = chosen("player").get("probe")
     if said in PROBES.keys():  # noqa: SIM118 (a registry)
-        it.probe, it.touched = said, True
+        it.probe = said
 
 
-def _view() -> None:
-    said, it = st.session_state["player"].get("view"), duel.duel()
+def _view(it: Duel) -> None:
+    said = chosen("player").get("view")
     if said in VIEWS:
-        it.view, it.touched = said, True
+        it.view = said

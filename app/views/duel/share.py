@@ -21,6 +21,7 @@ from normviz.runs.store import Run, retention
 from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...widgets.copy_button import COPY
 from ...widgets.download import download
 from .lanes import Lane, runs
@@ -30,15 +31,15 @@ TEXT = "link_text"
 1.5 MB of scripts, a quarter of the page."""
 
 
-def query(lanes: list[Lane]) -> str:
-    """The query string of this duel and its view."""
-    return links.query(links.as_params([lane.config for lane in lanes]) | duel.view_params())
+def query(it: Duel) -> str:
+    """The query string of a duel and its view."""
+    return links.query(it.params())
 
 
-def address(lanes: list[Lane]) -> str:
+def address() -> str:
     """The duel's whole URL."""
     place = urlsplit(st.context.url or "")
-    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(lanes)}"
+    return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(duel.duel())}"
 
 
 def title(lanes: list[Lane]) -> str:
@@ -54,36 +55,37 @@ def settings(lanes: list[Lane], beside: Run | None) -> list[Settings]:
 def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
     began = {run.id: run.engine or "" for run in runs(lanes) if run.device}
-    return [*names.caption(settings(lanes, beside), began.values()), address(lanes)]
+    return [*names.caption(settings(lanes, beside), began.values()), address()]
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
+    it = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(lanes), "title": f"NormViz: {escape(title(lanes))}"}
+        asked = {"query": query(it), "title": f"NormViz: {escape(title(lanes))}"}
         for key, label, frame in (
             ("copy_link", "Copy link", False),
             ("copy_embed", "Copy embed code", True),
         ):
             COPY(
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, lanes, backend),
+                width="content", on_copied_change=partial(_keep, it, lanes, backend),
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
     if text.open:
         with text:
-            st.code(address(lanes), language=None, wrap_lines=True)
+            st.code(address(), language=None, wrap_lines=True)
             for lane in lanes:
                 command = f"normviz run '?{encode([lane.config])}'"
                 st.code(command, language="bash", wrap_lines=True)
 
 
-def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
+def _keep(it: Duel, lanes: list[Lane], backend: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
     retention.link(backend.store, [run.id for run in runs(lanes)])
-    PREVIEWS.request(read(parse_qs(query(lanes))))
+    PREVIEWS.request(read(parse_qs(query(it))))
 
 
 def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:

@@ -10,6 +10,7 @@ from normviz.tour import STEPS, Question, Runs, TourStep
 
 from ...session import duel
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...session.markdown import source
 from ...widgets import page_links
 from ...widgets.buttons import button
@@ -21,22 +22,12 @@ STEP_NUMBER = re.compile(r"\bstep (\d+)\b")
 
 def invite(backend: SharedBackend) -> None:
     """The button beside the title that starts the tour."""
-    if not duel.duel().story:
+    it = duel.duel()
+    if not it.story:
         button(
-            "Take the tour", go, 1, backend, key="tour", type="primary", icon=":material/tour:",
+            "Take the tour", go, it, 1, backend, key="tour", type="primary", icon=":material/tour:",
             help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
         )  # fmt: skip
-
-
-def is_on(it: duel.Duel) -> bool:
-    """Whether the page shows a step of the tour with the step's own settings."""
-    return _step(it) is not None
-
-
-def waits(it: duel.Duel) -> bool:
-    """Whether the charts wait for the visitor's guess."""
-    step = _step(it)
-    return step is not None and step.question is not None and it.guess is None
 
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -44,59 +35,56 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     it = duel.duel()
     if not it.story:
         return
-    step, title = _step(it), STEPS[it.story - 1].title
+    step, title = it.step, STEPS[it.story - 1].title
     with st.container(border=True, key="story"):
         with st.container(horizontal=True, vertical_alignment="center", key="story_head"):
             st.markdown(
                 f"# **{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
                 width="stretch",
             )
-            _ways(it.story, backend)
+            _ways(it, backend)
         if step is None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
-            button("Restore this step", go, it.story, backend, key="story_again")
+            button("Restore this step", go, it, it.story, backend, key="story_again")
             return
         look, out = st.columns([4, 5], gap="large")
         look.markdown(_with_links(step.where()))
         with out:
-            if step.question is not None and it.guess is None:
-                _ask(step.question)
+            if step.question is not None and it.waits:
+                _ask(it, step.question)
             else:
                 _out(step, _finished(lanes), it.guess)
 
 
-def _step(it: duel.Duel) -> TourStep | None:
-    """The step that the page shows; None outside of the tour, or if the settings were changed."""
-    step = STEPS[it.story - 1] if it.story else None
-    return step if step is not None and it.lanes == step.lanes() else None
-
-
-def _ways(number: int, backend: SharedBackend) -> None:
+def _ways(it: Duel, backend: SharedBackend) -> None:
     """The buttons Back, Next and Close; after the last step the ways to go on."""
+    number = it.story
     button(
-        "Back", go, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
+        "Back", go, it, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
     )  # fmt: skip
     if number < len(STEPS):
         button(
-            "Next", go, number + 1, backend, key="story_next", type="primary", shortcut="N",
+            "Next", go, it, number + 1, backend, key="story_next", type="primary", shortcut="N",
             icon=":material/arrow_forward:",
         )  # fmt: skip
     else:
-        button("Start again", go, 1, backend, key="story_first")
+        button("Start again", go, it, 1, backend, key="story_first")
         st.page_link(page_links.named("Claims"), label="See what papers claim")
-        button("Change a setting yourself", close, key="story_play", type="primary")
+        button("Change a setting yourself", close, it, key="story_play", type="primary")
         return
-    button("Close", close, key="story_close", icon=":material/close:", help="Leave the tour here")
+    button(
+        "Close", close, it, key="story_close", icon=":material/close:", help="Leave the tour here"
+    )
 
 
-def _ask(question: Question) -> None:
+def _ask(it: Duel, question: Question) -> None:
     """The question, with a button for each choice."""
     st.markdown(f"**Your guess first.** {question.text}")
     with st.container(horizontal=True, gap="xsmall", key="story_choices"):
         for i, choice in enumerate(question.choices):
-            button(choice, guess, i, key=f"guess_{i}")
-        button("Show me", guess, -1, key="guess_none", type="tertiary")
+            button(choice, guess, it, i, key=f"guess_{i}")
+        button("Show me", guess, it, -1, key="guess_none", type="tertiary")
 
 
 def _out(step: TourStep, runs: Runs | None, taken: int | None) -> None:
@@ -129,19 +117,18 @@ def _finished(lanes: list[Lane]) -> Runs | None:
     return runs if len(runs) == len(lanes) else None
 
 
-def go(number: int, backend: SharedBackend) -> None:
+def go(it: Duel, number: int, backend: SharedBackend) -> None:
     """Open a step. Stops the runs that this visitor started in the present duel."""
-    duel.leave_duel(backend)
-    duel.open_step(number)
+    duel.leave_duel(it, backend)
+    duel.open_step(it, number)
 
 
-def guess(choice: int) -> None:
+def guess(it: Duel, choice: int) -> None:
     """Store the visitor's guess (-1: none) and start the replay."""
-    duel.duel().guess = choice
-    duel.begin("replay")
+    it.guess = choice
+    it.restart("replay")
 
 
-def close() -> None:
+def close(it: Duel) -> None:
     """Leave the tour, but keep its duel."""
-    it = duel.duel()
     it.story, it.guess = 0, None

@@ -13,21 +13,20 @@ from contextlib import suppress
 import streamlit as st
 
 from normviz import hosted
-from normviz.config import ConfigError, RunConfig
+from normviz.config import ConfigError
 from normviz.duel.seeds import seeded
-from normviz.hosted import Refused
 from normviz.limits import SEEDS
 from normviz.runs.store import Run
-from normviz.runs.store.queue import enqueue
 
 from ...asgi import live_page
-from ...session import duel, visitor
+from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
-from ...session.duel import control, leave, leave_duel
+from ...session.duel import Duel, control, leave, leave_duel
+from ...session.page_state import chosen
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import kept
-from . import by_itself, complaint
+from . import complaint
 from . import lanes as page_lanes
 from .lanes import Lane
 
@@ -38,7 +37,7 @@ ASKS_SECONDS = 10.0
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The row of buttons, and why a run or a setting was refused. It is beside the charts' replay, on a
     phone at the lower edge of the screen."""
-    opened = _open(lanes)
+    it, opened = duel.duel(), _open(lanes)
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = any(lane.run and not lane.is_current for lane in lanes)
@@ -49,43 +48,43 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
     ):
         button(
-            "Train (settings changed)" if changed and not opened else "Train", train, backend,
+            "Train (settings changed)" if changed and not opened else "Train", train, it, backend,
             key="train", type="secondary" if steers else "primary", icon=":material/play_arrow:",
             shortcut=None if opened else "T",
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
-            "Resume" if paused else "Pause", control, backend, "resume" if paused else "pause",
+            "Resume" if paused else "Pause", control, it, backend,
+            "resume" if paused else "pause",
             key="pause", type="primary" if steers else "secondary",
             icon=f":material/{'resume' if paused else 'pause'}:", shortcut="P", disabled=not steers,
             help=others,
         )  # fmt: skip
         button(
-            "Step", step, backend, key="step", icon=":material/skip_next:", shortcut="S",
+            "Step", step, it, backend, key="step", icon=":material/skip_next:", shortcut="S",
             disabled=repeating or others is not None,
             help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button(
             "Stop",
             stop,
+            it,
             backend,
             key="stop",
             icon=":material/stop:",
             disabled=not steers,
             help=others,
         )
-    it = duel.duel()
     with st.container(key="problems"):
         for problem in filter(None, (it.refused, None if it.refused_in else it.complaint)):
             complaint.say(problem)
-        _ask(backend)
+        _ask(it, backend)
     _offer(lanes, backend)
 
 
-def _ask(backend: SharedBackend) -> None:
+def _ask(it: Duel, backend: SharedBackend) -> None:
     """What Train would end, where it was pressed, and the choice."""
-    it = duel.duel()
-    ending = _long(_gone(backend), backend) if it.asks else []
+    ending = _long(_gone(it, backend), backend) if it.asks else []
     it.asks = bool(ending)
     if not ending:
         return
@@ -93,12 +92,12 @@ def _ask(backend: SharedBackend) -> None:
     which = "the run at" if len(ending) == 1 else f"{len(ending)} runs, the furthest at"
     st.warning(f"This ends {which} step {at:,} of {run.config.steps:,}.")
     with st.container(horizontal=True, gap="xsmall"):
-        button("Start again", start, backend, key="train_again")
-        button("Keep training", _keep, key="train_on")
+        button("Start again", start, it, backend, key="train_again")
+        button("Keep training", _keep, it, key="train_on")
 
 
-def _keep() -> None:
-    duel.duel().asks = False
+def _keep(it: Duel) -> None:
+    it.asks = False
 
 
 def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -116,26 +115,33 @@ def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
 
 def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
     """Reset, Repeat and the number of lanes."""
-    opened = _open(lanes)
+    it, opened = duel.duel(), _open(lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
-            "Reset", reset, backend, key="reset", icon=":material/restart_alt:",
+            "Reset", reset, it, backend, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
         shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
-            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, backend,
-            key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
+            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, it,
+            backend, key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        duel.show("n_lanes", len(lanes))
+        duel.show(it, "n_lanes", len(lanes))
         st.segmented_control(
-            "Lanes", range(1, duel.most_lanes() + 1), required=True, key="n_lanes", on_change=kept(count),
-            args=(backend,), width="content",
+            "Lanes", range(1, it.most_lanes + 1), required=True, key="n_lanes", on_change=kept(count),
+            args=(it, backend), width="content",
         )  # fmt: skip
-        by_itself.show(lanes, backend, _queue)
+        st.session_state.setdefault(training.SWITCH, True)
+        shared_server = " and no run waits in the queue" if hosted.limits() else ""
+        st.toggle(
+            "Train by itself", key=training.SWITCH, on_change=kept(training.by_itself),
+            args=(it, backend), persist_state="session",
+            help="After a change of a setting, lanes without a stored result train at once, if that takes "
+            f"up to about {training.LONGEST_SECONDS:g} s{shared_server}. Longer runs need a click on Train.",
+        )  # fmt: skip
         st.page_link(page_links.named("Runs"), label="Earlier runs")
 
 
@@ -150,28 +156,28 @@ def is_busy(lanes: list[Lane]) -> bool:
     return bool(opened) and visitor.why_not(opened) is None
 
 
-def count(backend: SharedBackend) -> None:
+def count(it: Duel, backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
-    n = st.session_state["n_lanes"]
-    if not duel.chosen("n_lanes"):
-        return
-    leave(backend, duel.duel().runs[n:])
-    duel.set_lane_count(n)
-    _prune(backend)
+    n = chosen("n_lanes")
+    leave(it, backend, it.runs[n:])
+    duel.set_lane_count(it, n)
+    _prune(it, backend)
+    training.by_itself(it, backend)
 
 
-def train(backend: SharedBackend) -> None:
+def train(it: Duel, backend: SharedBackend) -> None:
     """Start all lanes, at once or after a question."""
-    if _long(_gone(backend), backend):
-        duel.duel().asks = True
+    if _long(_gone(it, backend), backend):
+        it.asks = True
     else:
-        start(backend)
+        start(it, backend)
 
 
-def _gone(backend: SharedBackend) -> tuple[int, ...]:
+def _gone(it: Duel, backend: SharedBackend) -> tuple[int, ...]:
     """The runs that this visitor started, and that end where all lanes start."""
-    it = duel.duel()
-    return tuple(run for run in (*it.runs, *_stale(backend)) if run is not None and run in it.mine)
+    return tuple(
+        run for run in (*it.runs, *_stale(it, backend)) if run is not None and run in it.mine
+    )
 
 
 def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
@@ -185,45 +191,23 @@ def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
     ]
 
 
-def start(backend: SharedBackend, paused: bool = False) -> None:
+def start(it: Duel, backend: SharedBackend, paused: bool = False) -> None:
     """Queue a run for every lane. Stops the runs that this visitor started before."""
-    it, gone = duel.duel(), _gone(backend)
+    gone = _gone(it, backend)
     it.asks = False
-    queued = _queue(it.lanes, backend, paused, gone)
+    queued = training.queue(it, it.lanes, backend, paused, gone)
     if queued is None:
         return
-    leave(backend, gone)
+    leave(it, backend, gone)
     it.extra -= set(gone)
     it.runs = tuple(queued)
-    it.changed_at, it.automatic = None, frozenset()
-    duel.begin("follow")
-    it.link, it.notices, it.touched, it.kept = None, (), True, True
+    it.automatic = frozenset()
+    it.restart("follow")
+    it.link, it.notices, it.asked = None, (), True
 
 
-def _queue(
-    configs: Sequence[RunConfig],
-    backend: SharedBackend,
-    paused: bool = False,
-    instead: Sequence[int] = (),
-) -> list[int] | None:
-    """Queue configs for this visitor and return the runs; None, and a message on the page, if refused."""
-    it = duel.duel()
-    try:
-        hosted.check_lanes(len(it.lanes))
-        runs = enqueue(backend.store, configs, visitor.me(), paused, instead, visitor.address())
-    except Refused as why:
-        it.refused = f"{why}."
-        return None
-    it.refused = None
-    for number in runs:  # a run that another visitor queued stays theirs
-        if (run := backend.store.run(number)) and run.visitor == visitor.me():
-            it.mine |= {number}
-    return runs
-
-
-def repeat(backend: SharedBackend) -> None:
+def repeat(it: Duel, backend: SharedBackend) -> None:
     """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
-    it = duel.duel()
     try:
         configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
     except ConfigError as error:
@@ -234,17 +218,17 @@ def repeat(backend: SharedBackend) -> None:
         it.seeds = 1
         return
     lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
-    queued = _queue(lacking, backend)
+    queued = training.queue(it, lacking, backend)
     if queued is None:
         return
-    it.seeds, it.touched = SEEDS, True
+    it.seeds, it.asked = SEEDS, True
     it.extra |= it.mine.intersection(queued)
 
 
-def _prune(backend: SharedBackend) -> None:
+def _prune(it: Duel, backend: SharedBackend) -> None:
     """Stop this visitor's repeats of configs that no lane has any more."""
-    stale, it = _stale(backend), duel.duel()
-    leave(backend, stale)
+    stale = _stale(it, backend)
+    leave(it, backend, stale)
     it.extra = frozenset(
         number
         for number in it.extra.difference(stale)
@@ -252,9 +236,8 @@ def _prune(backend: SharedBackend) -> None:
     )
 
 
-def _stale(backend: SharedBackend) -> tuple[int, ...]:
+def _stale(it: Duel, backend: SharedBackend) -> tuple[int, ...]:
     """The open repeats of configs that no lane has any more."""
-    it = duel.duel()
     records = [run for number in it.extra if (run := backend.store.run(number)) and run.is_open]
     wanted: set[str] = set()
     for lane in it.lanes:
@@ -263,31 +246,22 @@ def _stale(backend: SharedBackend) -> tuple[int, ...]:
     return tuple(run.id for run in records if run.key not in wanted)
 
 
-def stop(backend: SharedBackend) -> None:
+def stop(it: Duel, backend: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
-    control(backend, "stop")
-    duel.duel().extra = frozenset()
+    control(it, backend, "stop")
+    it.extra = frozenset()
 
 
-def come_back(backend: SharedBackend) -> None:
-    """Show the URL's duel after Back or Forward. Stops this visitor's runs of other settings."""
-    gone = duel.reopen()
-    wanted = duel.duel().lanes
-    records = [run for number in gone if number is not None and (run := backend.store.run(number))]
-    leave(backend, tuple(run.id for run in records if run.config not in wanted))
-
-
-def step(backend: SharedBackend) -> None:
+def step(it: Duel, backend: SharedBackend) -> None:
     """Train one step of the open runs, or of new runs that then pause."""
-    it = duel.duel()
     records = [backend.store.run(run) for run in it.runs if run is not None]
     if not any(record and record.is_open for record in records):
-        start(backend, paused=True)
-    duel.begin("follow")
-    control(backend, "step")
+        start(it, backend, paused=True)
+    it.restart("follow")
+    control(it, backend, "step")
 
 
-def reset(backend: SharedBackend) -> None:
+def reset(it: Duel, backend: SharedBackend) -> None:
     """Stop, and return to the hero preset."""
-    leave_duel(backend)
-    duel.reset()
+    leave_duel(it, backend)
+    duel.reset(it)

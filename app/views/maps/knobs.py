@@ -11,6 +11,7 @@ from normviz.maps.link import spanning, standard
 from normviz.maps.standard import MAPS
 
 from ...session.markdown import capital, literal
+from ...session.page_state import chosen
 from . import state
 from .state import Maps
 
@@ -66,7 +67,7 @@ def _standard(it: Maps) -> None:
 
 
 def _open_standard() -> None:
-    if key := st.session_state["map_standard"]:
+    if key := chosen("map_standard"):
         state.show(standard(key))
 
 
@@ -97,14 +98,14 @@ def _text(field: str, label: str) -> None:
 
 def _take_text(field: str, key: str) -> None:
     """Set the field. Text that is not allowed stays in it."""
-    typed = st.session_state[key]
+    typed = chosen(key)
     _take(field, key)
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     it.typed = {field: typed} if it.complaint else {}
 
 
 def _take(field: str, key: str) -> None:
-    state.change(**{field: st.session_state[key]})
+    state.change(**{field: chosen(key)})
 
 
 def _many(field: str, label: str, registry) -> None:
@@ -117,8 +118,8 @@ def _many(field: str, label: str, registry) -> None:
 
 
 def _take_many(field: str, key: str) -> None:
-    if chosen := st.session_state[key]:
-        state.change(**{field: ",".join(chosen)})
+    if values := chosen(key):
+        state.change(**{field: ",".join(values)})
 
 
 def _one(field: str, label: str, registry) -> None:
@@ -142,7 +143,7 @@ def _seeds(it: Maps) -> None:
 
 
 def _take_seeds() -> None:
-    state.change(seeds=str(st.session_state["map_seeds"]))
+    state.change(seeds=str(chosen("map_seeds")))
 
 
 def _more(it: Maps) -> None:
@@ -174,9 +175,9 @@ def _more(it: Maps) -> None:
 
 
 def _take_side(side: str, key: str) -> None:
-    state.set_axis(side, st.session_state[key])
+    state.set_axis(side, chosen(key))
 
 
 def _take_early() -> None:
-    it: Maps = st.session_state["maps"]
-    it.early, it.results = st.session_state["map_early"], None
+    it: Maps = chosen("maps")
+    it.early, it.results = chosen("map_early"), None

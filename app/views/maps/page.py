@@ -27,7 +27,7 @@ def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
     it = state.maps()
-    address.write(it.asked.params())
+    address.show(it.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
     glossary.line(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from normviz.maps.fill import MapJob
-from normviz.maps.link import MapRequest, decode, names_a_map, notices, standard
+from normviz.maps.link import CODEC, MapRequest, decode, standard
 from normviz.maps.results import GridResults
 from normviz.maps.standard import MAPS
 
 from ...session import address, visitor
 from ...session.markdown import sentence
-from ...session.page_state import PageState
+from ...session.page_state import PageState, chosen
 
 
 @dataclass
@@ -41,28 +41,28 @@ def maps() -> Maps:
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))
     it: Maps = st.session_state["maps"]
-    if st.session_state["arrived"] and names_a_map(params):
+    if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
             named = {cell.config.text for cell in it.asked.grid.cells} - {""}
-            it.notices = (*notices(params), *visitor.lacks("This link", sorted(named)))
+            it.notices = (*CODEC.others(params), *visitor.lacks("This link", sorted(named)))
         except ValueError as error:
             it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
     elif st.session_state["arrived"]:
-        it.notices = notices(params)
+        it.notices = tuple(CODEC.others(params))
     return it
 
 
 def show(asked: MapRequest) -> None:
     """Show other maps."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     it.asked, it.results, it.typed = asked, None, {}
     it.changed()
 
 
 def change(**words: str) -> None:
     """Change settings. A value that is not allowed only sets `complaint`."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     try:
         show(it.asked.but(**words))
     except ValueError as error:
@@ -71,7 +71,7 @@ def change(**words: str) -> None:
 
 def set_axis(side: str, setting: str) -> None:
     """Change the setting of an axis: `side` is "across" or "up"."""
-    it: Maps = st.session_state["maps"]
+    it: Maps = chosen("maps")
     try:
         show(it.asked.with_axis(side, setting))
     except ValueError as error:

@@ -21,6 +21,7 @@ from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence, source
+from ...session.page_state import chosen
 from ...widgets import glossary, link_notices
 from ...widgets.buttons import button
 from ...widgets.polling import poll
@@ -91,7 +92,7 @@ def _ladder(words: str, name: str, values: tuple[int, ...], default: int) -> Non
 
 def _setting() -> CostSetting | str:
     """The setting in the widgets, or why it is not allowed."""
-    values = {n: st.session_state[f"cost_{n}"] for n in ("width", "tokens", "threads", "device")}
+    values = {n: chosen(f"cost_{n}") for n in ("width", "tokens", "threads", "device")}
     try:
         return CostSetting(**values)
     except ValueError as error:

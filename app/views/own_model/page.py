@@ -9,6 +9,7 @@ from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import census
 from normviz.config import ConfigError, RunConfig
 from normviz.home import home
+from normviz.links import Codec
 from normviz.own_model import shipped
 from normviz.own_model.client import MAX_CHARACTERS, NotInspected, inspect_pasted
 from normviz.own_model.report import Anatomy, StackFound
@@ -18,6 +19,7 @@ from ...session.markdown import capital, literal
 from ...widgets import glossary, link_notices, page_links, placement
 
 KIND = "model_type"
+CODEC = Codec((KIND,), version="")
 FIRST = "llama"
 LOOK = """import normviz
 
@@ -41,7 +43,7 @@ def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
         st.markdown("# Your model :small[:gray[Which placement does it have?]]")
-    link_notices.unknown_parameters(KIND)
+    link_notices.unknown_parameters(CODEC)
     glossary.line("placement", "norm", "stream", "branch", "final", "qk")
     found = _asked()
     if found is not None:
@@ -53,7 +55,7 @@ def _asked() -> Anatomy | None:
     """The anatomy that the visitor asked for: of a model type, or of a pasted configuration."""
     with st.container(key="own_controls"):
         kinds = sorted(shipped.anatomies())
-        given = (address.params().get(KIND) or [""])[0]
+        given = CODEC.given(address.params()).get(KIND)
         if "own_type" not in st.session_state:
             st.session_state["own_type"] = given if given in kinds else FIRST
         kind = st.selectbox(
@@ -68,7 +70,7 @@ def _asked() -> Anatomy | None:
             st.caption(_what_happens())
     if text and text.strip():
         return _pasted(text)
-    address.write({KIND: kind} if kind else {})
+    address.show(CODEC.params({KIND: kind} if kind else {}))
     known = shipped.anatomies().get(kind or "")
     if isinstance(known, str):
         named = "" if known.startswith(f"{kind} ") else f"{kind} could not be followed: "

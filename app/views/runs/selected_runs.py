@@ -19,9 +19,10 @@ from normviz.player import VIEWS
 from normviz.runs.listing import ListRow, described, diff
 from normviz.runs.store import Run
 
-from ...session import duel, visitor
+from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
+from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import page_links, player, shortcuts
 from ...widgets.buttons import button
@@ -50,6 +51,11 @@ def selection() -> Selection:
     return st.session_state.setdefault("picks", Selection())
 
 
+def _picks() -> Selection:
+    """The same for a callback."""
+    return chosen("picks")
+
+
 def key(run: int) -> str:
     """The key of a run's checkbox, which shows whether the run is chosen."""
     name = f"pick_{run}"
@@ -59,15 +65,15 @@ def key(run: int) -> str:
 
 def toggle(run: int) -> None:
     """The callback of a run's checkbox."""
-    it = selection()
+    it = _picks()
     others = tuple(one for one in it.runs if one != run)
-    it.runs = (*others, run) if st.session_state[f"pick_{run}"] else others
+    it.runs = (*others, run) if chosen(f"pick_{run}") else others
     it.asking = False
 
 
 def only(runs: Iterable[int]) -> None:
     """Replace the choice."""
-    it = selection()
+    it = _picks()
     it.runs, it.asking = tuple(runs), False
 
 
@@ -136,10 +142,13 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
             shortcut=shortcuts.of("O"), disabled=len(observed) > 1 or len(runs) > MAX_LANES,
             help=TOY if len(observed) == len(runs) else None,
         ):  # fmt: skip
-            duel.show_runs(runs)
+            it = duel.duel()
+            duel.show_runs(it, runs)
+            if len(observed) == len(runs):  # a toy trains at once, if that takes seconds
+                training.by_itself(it, backend)
             st.switch_page(page_links.named("Duel"))
         if own_open:
-            button("Stop", duel.leave, backend, own_open, key="stop_chosen",
+            button("Stop", duel.leave, duel.duel(), backend, own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", only, (), key="choose_none", type="tertiary")
@@ -178,15 +187,15 @@ def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
 
 
 def _probe() -> None:
-    said = st.session_state["chosen_player"].get("probe")
+    said = chosen("chosen_player").get("probe")
     if said in PROBES.keys():  # noqa: SIM118 (a registry)
-        selection().probe = said
+        _picks().probe = said
 
 
 def _view() -> None:
-    said = st.session_state["chosen_player"].get("view")
+    said = chosen("chosen_player").get("view")
     if said in VIEWS:
-        selection().view = said
+        _picks().view = said
 
 
 def _opens(runs: list[Run]) -> str:
@@ -205,7 +214,7 @@ def _stays(run: Run, mine: frozenset[int]) -> str | None:
 
 
 def _ask() -> None:
-    selection().asking = True
+    _picks().asking = True
 
 
 def _confirm(runs: list[Run], backend: SharedBackend) -> None:
@@ -222,7 +231,7 @@ def _confirm(runs: list[Run], backend: SharedBackend) -> None:
 
 def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
-    it, mine = selection(), duel.duel().mine
+    it, mine = _picks(), chosen("duel").mine
     kept, gone = [], 0
     for number in it.runs:
         run = backend.store.run(number)

@@ -209,6 +209,25 @@ class Store:
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
+    def turned(self, config: RunConfig) -> Run | None:
+        """The newest open or finished run that began with these settings and was given another learning rate
+        while it trained."""
+        rows = self.db.connection.execute(
+            "SELECT DISTINCT runs.id FROM runs JOIN controls ON controls.run = runs.id AND action = 'lr' "
+            "WHERE json_valid(config) AND json_remove(config, '$.lr_edits') = json_remove(?, '$.lr_edits') "
+            "ORDER BY runs.id DESC",
+            (config.canonical(),),
+        ).fetchall()
+        edits = config.lr_edits
+        began_so = (
+            run
+            for row in rows
+            if (run := self.run(row["id"])) is not None
+            and (run.is_open or run.is_done)
+            and run.trained.lr_edits[: len(edits)] == edits
+        )
+        return next(began_so, None)
+
     def needed_texts(self) -> set[str]:
         """Hashes of the texts that must not be deleted: of open runs, and of runs whose link was copied."""
         rows = self.db.connection.execute(

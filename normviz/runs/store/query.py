@@ -40,7 +40,8 @@ Clause = tuple[Condition, ...]
 @dataclass(frozen=True)
 class Query:
     """Runs that match every clause. `only` limits them to these numbers; `trained` leaves out runs of 0
-    steps; for a `reader`, a visitor, runs on texts that other visitors queued are left out."""
+    steps, and those that were stopped before they began; for a `reader`, a visitor, runs on texts that other
+    visitors queued are left out."""
 
     clauses: tuple[Clause, ...] = ()
     only: frozenset[int] | None = None
@@ -91,6 +92,7 @@ def _where(wanted: Query) -> tuple[str, list[Value]]:
         values.append(json.dumps(sorted(wanted.only)))
     if wanted.trained:
         parts.append(_holds(Condition("steps", (0,), "is not"), values))
+        parts.append("NOT (status = 'stopped' AND started IS NULL)")
     if wanted.reader is not None:
         parts.append(f"({_expression('text')} IS NULL OR visitor = ?)")
         values.append(wanted.reader)

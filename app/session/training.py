@@ -1,0 +1,101 @@
+"""Queueing runs for a visitor: as they ask for, or without a click after a change of a setting.
+
+Only a visitor's own change of a setting trains without a click: not a link, a preset, a tour step or Back. It
+trains the lanes that have no result, if that takes seconds. A change while they train replaces them. A run
+that was started with Train is never replaced so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from normviz import hosted
+from normviz.config import RunConfig, estimated_seconds
+from normviz.execution.budget import default_slots
+from normviz.hosted import Refused
+from normviz.model import texts
+from normviz.runs.store.queue import enqueue
+from normviz.training import text_privacy
+
+from . import visitor
+from .backend import SharedBackend, known
+from .duel import Duel, leave
+from .page_state import chosen
+
+LONGEST_SECONDS = 5.0
+"""Estimated seconds that the runs which start without a click may take here together."""
+SWITCH = "by_itself"
+"""The key of the widget that turns it off."""
+
+
+def queue(
+    it: Duel,
+    configs: Sequence[RunConfig],
+    backend: SharedBackend,
+    paused: bool = False,
+    instead: Sequence[int] = (),
+) -> list[int] | None:
+    """Queue configs for this visitor, instead of some open runs, and return the runs; None, and a message on
+    the page, where the server refuses."""
+    try:
+        hosted.check_lanes(len(it.lanes))
+        runs = enqueue(backend.store, configs, visitor.me(), paused, instead, visitor.address())
+    except Refused as why:
+        it.refused = f"{why}."
+        return None
+    it.refused = None
+    for number in runs:  # a run that another visitor queued stays theirs
+        if (run := backend.store.run(number)) and run.visitor == visitor.me():
+            it.mine |= {number}
+    return runs
+
+
+def by_itself(it: Duel, backend: SharedBackend) -> None:
+    """Train what the present settings lack, where that needs no click. Called by the callback of a change."""
+    lacking = tuple(dict.fromkeys(one for one in it.lanes if not _has_result(one, backend)))
+    if not lacking or it.waits or chosen(SWITCH) is False or seconds(lacking) > LONGEST_SECONDS:
+        return
+    if _is_busy(it, backend) or not _is_allowed(it, lacking, backend):
+        return
+    stays = {n for n in it.automatic if (run := backend.store.run(n)) and run.config in it.lanes}
+    replaced = tuple(it.automatic - stays)
+    runs = queue(it, lacking, backend, instead=replaced)
+    if runs is None:
+        it.refused = None  # nobody asked: the page offers Train
+        return
+    leave(it, backend, replaced)
+    it.automatic = frozenset(stays.union(runs))
+    new = dict(zip(lacking, runs, strict=True))
+    it.runs = tuple(new.get(c, run) for c, run in zip(it.lanes, it.runs, strict=True))
+    it.restart("follow")
+
+
+def seconds(configs: Sequence[RunConfig]) -> float:
+    """Estimated seconds until all of these runs have ended here, if nothing else trains."""
+    each = [estimated_seconds(config) for config in configs]
+    return max(*each, sum(each) / default_slots())
+
+
+def _has_result(config: RunConfig, backend: SharedBackend) -> bool:
+    run = known(config, backend)
+    return run is not None and (run.is_done or run.is_open)
+
+
+def _is_busy(it: Duel, backend: SharedBackend) -> bool:
+    """Whether the duel has an open run that did not start by itself, or that the visitor paused."""
+    opened = [run for n in (*it.runs, *it.extra) if n and (run := backend.store.run(n))]
+    return any(
+        run.is_open and (run.id not in it.automatic or run.status == "paused") for run in opened
+    )
+
+
+def _is_allowed(it: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
+    """Whether this server takes these runs; a shared one only where no other run waits."""
+    try:
+        hosted.check_lanes(len(it.lanes))
+        hosted.check(configs)
+        texts.check(configs, visitor.me())
+        text_privacy.check(configs)
+    except Refused:
+        return False
+    return hosted.limits() is None or set(backend.store.queued()) <= it.automatic
