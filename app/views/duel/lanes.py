@@ -16,6 +16,7 @@ from normviz.duel.seeds import named, seeded
 from normviz.formats import listed
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import lane as run_lane
+from normviz.runs.recording import of_seeds
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict
 
