@@ -26,13 +26,13 @@ LONG = SHORT.replace(steps=20_000, depth=64, seq_len=32, batch=8)
 def wait_for(
     done: Callable[[], object], what: str | Callable[[], str], seconds: float = SECONDS
 ) -> float:
-    """Poll until `done`; returns how many seconds it took. `what` may be told at the end."""
+    """Poll until `done`, ever less often; returns how many seconds it took. `what` may be told at the end."""
     began = time.monotonic()
     while not done():
-        if time.monotonic() - began > seconds:
+        if (passed := time.monotonic() - began) > seconds:
             what = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
-        time.sleep(0.02)
+        time.sleep(min(0.1, 0.01 + passed / 50))
     return time.monotonic() - began
 
 
