@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from backend_kit import LONG, SHORT, Lane, wait_for
 from hosted_kit import supervisor, turn_on
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normviz import RunConfig
+from normviz.config import estimated_gib
 from normviz.execution import housekeeping
 from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
 from normviz.execution.supervisor import Supervisor
@@ -38,11 +40,15 @@ class Visited(Lane):
         self.store, self.id = store, store.enqueue(config, visitor=visitor)
 
 
+LARGE = LONG.replace(batch=64, steps=2000)
+"""Its estimate is several times that of LONG."""
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Path]]:
-    """The store of a shared server that gives a run 3 s, and its log."""
-    folder = tmp_path_factory.mktemp("shared")
-    with supervisor(folder, grace=3.0, said=folder / "said"):
+    """The store of a shared server that gives a run 3 s and has memory for a LARGE one, and its log."""
+    folder, gib = tmp_path_factory.mktemp("shared"), estimated_gib(LARGE) + estimated_gib(LONG) / 2
+    with supervisor(folder, grace=3.0, said=folder / "said", slots=2, all_gib=gib):
         yield Store(folder), folder / "said"
 
 
@@ -117,6 +123,37 @@ def test_a_run_its_process_and_its_error_are_told_as_they_end(shared: tuple[Stor
     (error,) = [line for line in events(said, short, killed, lacks) if "traceback" in line]
     assert (error["run"], error["level"]) == (lacks.id, "error")
     assert "TextError" in error["traceback"] and "does not have" in (lacks.run.message or "")
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(
+    shared: tuple[Store, Path],
+) -> None:
+    """There is a slot and a warm worker for it all the time; the paused one is watched."""
+    store, _ = shared
+    paused = Visited(store, LARGE, "a")
+    watch([paused], lambda: paused.n, "a step")
+    store.control(paused.id, "pause")
+    watch([paused], lambda: paused.status == "paused", "its pause")
+    waiting = Visited(store, LONG.replace(lr=0.01), "b")
+
+    def held() -> str:
+        begun = waiting.status != "queued"  # before the other's is read
+        status = paused.status
+        assert status == "stopped" or not begun
+        return status
+
+    watch([paused, waiting], lambda: held() == "stopped", "its end")
+    assert paused.run.message == "paused while many others waited"
+    assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
+    watch([waiting], lambda: waiting.n, "a step of the other")
+    oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
+    if oom.exists():  # the kernel takes a worker first
+        parent = psutil.Process(waiting.pid).parent()
+        assert parent is not None
+        supervisors = Path(f"/proc/{parent.ppid()}/oom_score_adj").read_text()
+        assert int(oom.read_text()) == 500 > int(supervisors)
+    waiting.stop()
 
 
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
