@@ -45,10 +45,11 @@ def losses(config: RunConfig, n: int | None = None) -> list[float]:
 def members(session: int) -> set[int]:
     """Processes of a session that still run: a supervisor and all that it started."""
     found = set()
-    for process in psutil.process_iter():
+    # `psutil.process_iter` remembers processes, and leaves one out whose number another one had before.
+    for pid in psutil.pids():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):  # ended meanwhile
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.add(process.pid)
+            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.add(pid)
     return found
 
 
