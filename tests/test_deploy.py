@@ -8,12 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
 import yaml
-from browser_kit import server, wait_for
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "assets" / "deploy"
@@ -42,7 +40,7 @@ def said(lines: Lines, word: str) -> list[str]:
 
 
 def command() -> list[str]:
-    """What the start command runs."""
+    """What the start command runs. `test_health` does that."""
     (line,) = re.findall(r"^(normviz .*) &$", START, re.M)
     return line.split()
 
@@ -108,40 +106,28 @@ def test_no_file_names_another_host() -> None:
         assert set(re.findall(r"://([\w.]+)", path.read_text())) <= {"127.0.0.1"}
 
 
-@pytest.mark.slow
-def test_the_command_starts_the_app_and_a_space_keeps_cookies_in_its_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The commands of the Space's README, the container's command and check, and what a browser hears."""
-    shutil.copytree(DEPLOY, tmp_path / "assets" / "deploy")
+def setting_of_a_space(folder: Path) -> tuple[str, str]:
+    """The commands of the Space's README, in a copy of the repository; returns the variable that they add
+    to the Dockerfile."""
+    shutil.copytree(DEPLOY, folder / "assets" / "deploy")
     (commands,) = re.findall(
         r"```bash\n(.*?)```", (DEPLOY / "space" / "README.md").read_text(), re.S
     )
-    subprocess.run(["bash", "-e", "-c", commands], cwd=tmp_path, check=True)
-    assert (tmp_path / "README.md").read_text().startswith("---\ntitle: NormViz")
-    made = (tmp_path / "Dockerfile").read_text()
+    subprocess.run(["bash", "-e", "-c", commands], cwd=folder, check=True)
+    assert (folder / "README.md").read_text().startswith("---\ntitle: NormViz")
+    made = (folder / "Dockerfile").read_text()
     setting, _, value = made.removeprefix(TEXT).strip().removeprefix("ENV ").partition("=")
     assert made.startswith(TEXT) and setting not in TEXT
-    monkeypatch.setenv(setting, value)
+    return setting, value
 
-    name, *words = command()
-    assert name == "normviz"
+
+def is_healthy(address: str) -> bool:
+    """What the container's check says of a server."""
     (check,) = said(LAST, "HEALTHCHECK")
     python, *code = json.loads(check.partition("CMD ")[2])
     assert python == "python"
-
-    def healthy(at: str) -> bool:
-        asked = [word.replace(f":{port()}/", f":{at}/") for word in code]
-        return subprocess.run([sys.executable, *asked], capture_output=True).returncode == 0
-
-    at = words.index("--port")
-    del words[at : at + 2]
-    with server(tmp_path / "home", words=words) as (address, _):
-        wait_for(lambda: healthy(address.rpartition(":")[2]))
-        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=60) as answer:
-            cookie = answer.headers["Set-Cookie"].partition(";")[2].strip()
-    assert cookie == "Path=/; SameSite=None; Secure"
-    assert not healthy(address.rpartition(":")[2])
+    asked = [word.replace(f":{port()}/", f":{address.rpartition(':')[2]}/") for word in code]
+    return subprocess.run([sys.executable, *asked], capture_output=True).returncode == 0
 
 
 @pytest.mark.slow

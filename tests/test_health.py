@@ -17,7 +17,7 @@ from backend_kit import LONG, SHORT, Lane, wait_for
 from browser_kit import server
 from cli_kit import normviz
 from filelock import FileLock
-from hosted_kit import supervisor, turn_on
+from hosted_kit import turn_on
 from normviz.app.asgi import health
 from normviz.app.session.markdown import literal
 from normviz.app.widgets import store_errors
@@ -25,7 +25,9 @@ from shelf_kit import fill, kept
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from test_deploy import command, is_healthy, setting_of_a_space
 
+from normviz.execution.budget import default_slots
 from normviz.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
@@ -53,35 +55,6 @@ def test_without_a_supervisor_it_is_not_well(here: Store) -> None:
     assert said["store"] == "ok"
     lines = normviz("status").stdout
     assert "supervisor  none" in lines and "failed      run 1, just now: no memory" in lines
-
-
-@pytest.mark.slow
-def test_a_working_server_is_well_and_counted_and_one_that_hangs_is_not(here: Store) -> None:
-    with supervisor(here.folder, grace=600.0) as pid:
-        lanes = [Lane(here, LONG), Lane(here, LONG.replace(lr=0.01))]
-        for lane in lanes:
-            lane.reach_step(1)
-        for visitor in ("a", "a", "b"):
-            here.enqueue(SHORT, visitor=visitor)
-        wait_for(lambda: status()[0] == 0, "its beat")
-        code, said = status()
-        census = said["census"]
-        assert (code, said["supervisor"]) == (0, "alive") and said["workers"] >= 2
-        assert (census["running"], census["queued"], census["visitors"]) == (2, 3, 2)
-        assert census["runs"] == 5 and census["bytes"] > 0
-        assert "3 wait, 2 train, 0 paused, of 2 visitors" in normviz("status").stdout
-        for lane in lanes:
-            lane.stop()
-        os.kill(pid, signal.SIGSTOP)  # its lock is held all the same
-        try:
-            wait_for(lambda: status()[1]["supervisor"] == "silent", "that it hangs")
-            code, said = status()
-            assert (code, said["healthy"]) == (1, False)
-            assert "hangs" in normviz("status").stdout
-        finally:
-            os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: status()[0] == 0, "its next beat")
-    assert status()[0] == 1
 
 
 def test_a_full_disk_is_said_and_not_well(here: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,17 +116,62 @@ def _gone(folder: Path) -> bool:
     return True
 
 
+def stays_counted_and_is_not_well_while_it_hangs(store: Store, pid: int) -> None:
+    """What `normviz status` says of a server that works, and whose supervisor is stopped."""
+    slots = default_slots()
+    lanes = [Lane(store, LONG.replace(init_seed=seed)) for seed in range(slots)]
+    for lane in lanes:
+        lane.reach_step(1)
+    queued = [store.enqueue(SHORT, visitor=visitor) for visitor in ("a", "a", "b")]
+    wait_for(lambda: status()[0] == 0, "its beat")
+    code, said = status()
+    census = said["census"]
+    assert (code, said["supervisor"]) == (0, "alive") and said["workers"] >= 2
+    assert (census["running"], census["queued"], census["visitors"]) == (slots, 3, 2)
+    assert census["runs"] - census["shipped"] == 1 + slots + 3 and census["bytes"] > 0
+    assert f"3 wait, {slots} train, 0 paused, of 2 visitors" in normviz("status").stdout
+    for run in (*queued, *(lane.id for lane in lanes)):
+        store.control(run, "stop")
+    for lane in lanes:
+        lane.reach("stopped")
+    os.kill(pid, signal.SIGSTOP)  # its lock is held all the same
+    try:
+        wait_for(lambda: status()[1]["supervisor"] == "silent", "that it hangs")
+        code, said = status()
+        assert (code, said["healthy"]) == (1, False)
+        assert "hangs" in normviz("status").stdout
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: status()[0] == 0, "its next beat")
+
+
 @pytest.mark.slow
-def test_healthz_follows_supervisor_store_and_data_folder(tmp_path: Path) -> None:
-    """A folder that was deleted is made again, with run numbers that no open page knows."""
+def test_healthz_follows_supervisor_store_and_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a container of a Space starts it and asks it. A folder that was deleted is made again, with run
+    numbers that no open page knows."""
     folder = tmp_path / "data"
-    with server(folder) as (address, _):
+    monkeypatch.setenv(VARIABLE, str(folder))
+    (tmp_path / "space").mkdir()
+    monkeypatch.setenv(*setting_of_a_space(tmp_path / "space"))
+    name, *words = command()
+    assert name == "normviz"
+    at = words.index("--port")
+    del words[at : at + 2]
+    with server(folder, words=words) as (address, _):
         store = Store(folder)
         wait_for(lambda: asked(address)[0] == 200, "a supervisor, which asking starts")
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=60) as answer:
+            cookie = answer.headers["Set-Cookie"].partition(";")[2].strip()
+        assert cookie == "Path=/; SameSite=None; Secure"  # a browser keeps it in a frame
         wait_for(lambda: asked(address)[1]["supervisor"] == "alive", "a warm worker")
         pid = supervisor_of(store)
         said = asked(address)[1]
         assert said["healthy"] and said["store"] == "ok" and "failures" not in said["census"]
+        first = Lane(store, SHORT)
+        first.reach("finished")
+        stays_counted_and_is_not_well_while_it_hangs(store, pid)
 
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: asked(address)[0] == 503, "the truth")
@@ -161,12 +179,10 @@ def test_healthz_follows_supervisor_store_and_data_folder(tmp_path: Path) -> Non
         wait_for(lambda: supervisor_of(store) != pid, "its entry, which comes after its lock")
         store.db.connection.execute("ALTER TABLE runs RENAME TO gone")
         code, said = asked(address)
-        assert code == 503 and "can't be read" in said["store"]
+        assert code == 503 and "can't be read" in said["store"] and not is_healthy(address)
         store.db.connection.execute("ALTER TABLE gone RENAME TO runs")
-        wait_for(lambda: asked(address)[0] == 200, "the store")
+        wait_for(lambda: is_healthy(address), "the store")
 
-        first = Lane(store, SHORT)
-        first.reach("finished")
         pid = supervisor_of(store)
         wait_for(lambda: _gone(folder), "the end of the folder")
         wait_for(lambda: asked(address)[0] == 200, "another supervisor")
@@ -174,6 +190,7 @@ def test_healthz_follows_supervisor_store_and_data_folder(tmp_path: Path) -> Non
         lane.reach("finished")
         assert lane.id > first.id + 1000 and asked(address)[1]["census"]["shipped"] > 0
         assert not psutil.pid_exists(pid)
+    assert not is_healthy(address) and status()[0] == 1
 
 
 def test_a_shared_server_does_not_say_where_its_data_folder_is(

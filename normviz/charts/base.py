@@ -14,6 +14,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pyarrow as pa
+from altair.utils.schemapi import debug_mode
 from numpy.typing import NDArray
 
 from .scale import Domain
@@ -34,6 +35,9 @@ CONTAINER_WIDTH = "container_width"
 """Signal of the pixels that a page gives to the chart; 0 in a picture. The plot's width is known only
 after the legend is laid out."""
 CANVAS: Spec = {"embedOptions": {"renderer": "canvas"}}
+unchecked = debug_mode(False)
+"""Decorates what makes a chart: Altair would check each of its parts against the schema, which takes half of
+the time. `tests/charts` checks every chart."""
 
 
 def theme(dark: bool) -> Spec:

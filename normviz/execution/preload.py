@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 
-import torch
+gc.disable()  # imports make no garbage, and to look for it takes time
 
-from ..training import loop  # noqa: F401 (loaded for the workers)
+import torch  # noqa: E402
+
+from ..training import loop  # noqa: E402, F401 (loaded for the workers)
 
 torch.set_num_threads(1)
 gc.collect()
 gc.freeze()  # what is loaded stays: collections in the workers look at what came later
+gc.enable()

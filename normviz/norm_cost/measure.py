@@ -187,6 +187,12 @@ class _Counter(TorchDispatchMode):
         super().__init__()
         self.kernels = self.bytes = self.operations = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: PyTorch would import torch._dynamo to do that, which takes as long as the import of torch, and
+        nothing is compiled here."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # the signature is PyTorch's

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from .. import charts
 from ..catalog import FAMILIES, PROBES
-from ..charts.base import Spec
+from ..charts.base import Spec, unchecked
 from ..charts.scale import Domain
 from ..charts.sentences import units
 from ..runs.lane import Lane
@@ -66,6 +66,7 @@ def walkable(lanes: Sequence[Lane]) -> bool:
     )
 
 
+@unchecked
 def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) -> dict[str, Spec]:
     """Every chart by the name that the player knows it by."""
     styles, dark = charts.styles_of(lanes, options.dark), options.dark

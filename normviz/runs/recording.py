@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import starmap
 from math import ceil
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -101,18 +102,10 @@ class Steps:
     def __iter__(self) -> Iterator[Step]:
         """The steps as `Step` events."""
         layers = dict(zip(self.layer_steps.tolist(), self.layers, strict=True))
-        columns = (self.step, self.loss, self.lr, self.grad_norm, self.held_out, self.logit_rms)
-        for step, loss, lr, norm, *some in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
-            yield Step(
-                step,
-                loss,
-                lr,
-                norm,
-                layers.get(step),
-                *(None if math.isnan(x) else x for x in some),
-            )
+        steps = self.step.tolist()
+        columns = (column.tolist() for column in (self.loss, self.lr, self.grad_norm))
+        some = ([None if x != x else x for x in getattr(self, name).tolist()] for name in SOMETIMES)
+        return starmap(Step, zip(steps, *columns, map(layers.get, steps), *some, strict=True))
 
     def after(self, earlier: Steps) -> Steps:
         """The earlier steps followed by these."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, median, stdev
 from typing import Literal
 
@@ -49,6 +50,11 @@ def interval(
 ) -> Interval | None:
     """Student's interval of the mean, for at most 50 numbers; with `ratio` of the geometric mean. None
     for fewer than two numbers, where one is not finite, or, of ratios, not above 0."""
+    return _interval(tuple(values), ratio, confidence)
+
+
+@lru_cache(4096)  # the page of the claims asks for the same ones again and again
+def _interval(values: tuple[float, ...], ratio: bool, confidence: Confidence) -> Interval | None:
     n = len(values)
     if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -20,13 +19,13 @@ from cogapp import Cog
 from normviz.catalog import SCHEMES
 from normviz.duel.names import lane_name
 from normviz.duel.presets import PRESETS
+from normviz.home import shipped
 from normviz.hosted import LIMITS
 from normviz.maps.link import standard
-from normviz.maps.points import read_points
+from normviz.maps.points import shipped_point
 from normviz.maps.standard import MAPS
 from normviz.maps.summary import frontier
-from normviz.runs import shipped
-from normviz.runs.store import Store
+from normviz.runs.archive import load
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "assets/deploy/README.md")
@@ -64,20 +63,21 @@ def _range(losses: Sequence[float | None]) -> str:
 def rates() -> None:
     """The largest learning rate at which each placement of the standard maps trains, by depth."""
     names = {"torch": "PyTorch init", "xavier": "Xavier"}
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder))
-        shipped.adopt_cells(store)
-        print(f"| blocks | 2 | 4 | 8 | 16 | 32 | 64 |\n{'|---' * 7}|")
-        for key, init in names.items():
-            grid, found = standard(key).grid, read_points(store, standard(key).grid)
-            for scheme in MAPS[key].words["scheme"].split(","):
-                edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
-                said = " | ".join(
-                    f"none in {grid.base.steps} steps" if edge.rate is None
-                    else f"{'≥ ' * edge.is_last}{edge.rate:g}"
-                    for edge in edges
-                )  # fmt: skip
-                print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
+    files = (shipped("assets") / "maps").glob("*.npz")
+    ship = {it.key: it for file in files for it in load(file)}
+    print(f"| blocks | 2 | 4 | 8 | 16 | 32 | 64 |\n{'|---' * 7}|")
+    for key, init in names.items():
+        grid = standard(key).grid
+        cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
+        found = [shipped_point(cell, ship[cell.key]) for cell in cells]
+        for scheme in MAPS[key].words["scheme"].split(","):
+            edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
+            said = " | ".join(
+                f"none in {grid.base.steps} steps" if edge.rate is None
+                else f"{'≥ ' * edge.is_last}{edge.rate:g}"
+                for edge in edges
+            )  # fmt: skip
+            print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
 
 
 def hosted_limits() -> None:

@@ -656,7 +656,7 @@ MUTATIONS = (
         "lab-beside-training", "normviz/norm_cost/lab.py",
         "lock = MachineLock(folder, alone=True)", "lock = MachineLock(folder)",
         "a lock not taken: times are measured beside training",
-        "tests/norm_cost tests/execution/test_runner_measures.py",
+        "tests/norm_cost tests/execution/test_runner.py",
     ),
     # export
     Mutation(

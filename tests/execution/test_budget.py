@@ -1,20 +1,18 @@
-"""How much is in processes at once: by cores, and on a shared server by memory, paused runs too."""
+"""How much is in processes at once: by cores, and on a shared server by memory, paused runs too.
+
+`test_unwatched` has a run that waits for another one's memory, on a server of its own.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import pytest
-from backend_kit import LONG, wait_for
-from hosted_kit import supervisor, turn_on
-from test_unwatched import Visited
+from hosted_kit import turn_on
 
 from normviz import hosted
-from normviz.config import estimated_gib
 from normviz.execution.budget import MAX_PAUSED, Budget, default_slots
-from normviz.runs.store import Store
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="a system without affinity")
@@ -59,32 +57,3 @@ def test_a_paused_run_gives_way_when_another_waited_long_for_its_memory(
     now[0] += 10.0
     budget.record_waiting(False)
     assert budget.paused_limit(2) == 4
-
-
-@pytest.mark.slow
-def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(tmp_path: Path) -> None:
-    """There is a slot and a warm worker for it all the time; the paused one is watched."""
-    store = Store(tmp_path)
-    with supervisor(tmp_path, grace=3.0, slots=2, all_gib=1.5 * estimated_gib(LONG)) as pid:
-        paused = Visited(store, LONG, "a")
-        wait_for(lambda: store.count_views([paused.id]) or paused.n, "a step")
-        store.control(paused.id, "pause")
-        wait_for(lambda: store.count_views([paused.id]) or paused.status == "paused", "its pause")
-        waiting = Visited(store, LONG.replace(lr=0.01), "b")
-
-        def beat() -> str:
-            store.count_views([paused.id, waiting.id])
-            begun = waiting.status != "queued"  # before the other's is read
-            held = paused.status
-            assert held == "stopped" or not begun
-            return held
-
-        wait_for(lambda: beat() == "stopped", "its end")
-        assert paused.run.message == "paused while many others waited"
-        assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
-        wait_for(lambda: store.count_views([waiting.id]) or waiting.n, "a step of the other")
-        oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
-        if oom.exists():  # the kernel takes a worker first
-            supervisors = Path(f"/proc/{pid}/oom_score_adj").read_text()
-            assert int(oom.read_text()) == 500 > int(supervisors)
-        waiting.stop()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from backend_kit import SHORT, Lane, losses
+from backend_kit import LONG, Lane, losses
 
 from normviz.config import is_quick
 from normviz.execution import Ended, Local, process
@@ -47,9 +47,10 @@ from types import SimpleNamespace
 from normviz.execution import supervisor
 assert supervisor.sys is sys
 supervisor.sys = SimpleNamespace(platform="win32", stdin=sys.stdin, stderr=sys.stderr)
+supervisor.SPARES = 1
 sys.exit(supervisor.serve())
 """
-"""A supervisor that forks no worker, as elsewhere than on Linux."""
+"""A supervisor that forks no worker, as elsewhere than on Linux: each loads PyTorch itself."""
 
 
 @pytest.fixture
@@ -65,23 +66,24 @@ def less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("less")
 def test_a_run_trains_pauses_and_stops_without_them(tmp_path: Path) -> None:
-    store, config = Store(tmp_path), SHORT.replace(steps=400)
-    assert not is_quick(config)
+    store = Store(tmp_path)
+    assert not is_quick(LONG)
     supervisor = subprocess.Popen(
         [sys.executable, "-c", SPAWNS], stdin=subprocess.PIPE, start_new_session=True,
         env={**os.environ, "NORMVIZ_HOME": str(tmp_path)},
     )  # fmt: skip
     assert supervisor.stdin is not None
     try:
-        lane = Lane(store, config)
-        lane.reach("finished")
-        assert lane.steps.loss.tolist()[:20] == losses(config, 20)
-        other = Lane(store, config.replace(steps=20_000))
-        other.reach_step(3)
+        lane = Lane(store, LONG)
+        lane.reach_step(3)
         assert store.supervisor()[0]
-        store.control(other.id, "pause")
-        other.reach("paused")
-        other.stop()
+        store.control(lane.id, "pause")
+        lane.reach("paused")
+        n = lane.n
+        store.control(lane.id, "resume")
+        lane.reach_step(n + 20)
+        lane.stop()
+        assert lane.steps.loss.tolist()[:20] == losses(LONG, 20)
     finally:
         supervisor.stdin.close()
         assert supervisor.wait(20) == 0

@@ -6,16 +6,20 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
-from backend_kit import LONG, SHORT, Lane, members, wait_for
+from backend_kit import LONG, SHORT, Lane, wait_for
 from hosted_kit import supervisor, turn_on
 from hypothesis import given
 from hypothesis import strategies as st
 
 from normviz import RunConfig
+from normviz.config import estimated_gib
 from normviz.execution import housekeeping
 from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
 from normviz.execution.supervisor import Supervisor
@@ -36,85 +40,120 @@ class Visited(Lane):
         self.store, self.id = store, store.enqueue(config, visitor=visitor)
 
 
-@pytest.mark.slow
-def test_an_unwatched_run_ends_and_a_watched_one_goes_on(tmp_path: Path) -> None:
-    """One trains, one is paused, one waits: all of them end. The terminal's own is not touched."""
-    store, said = Store(tmp_path), tmp_path / "said"
-    with supervisor(tmp_path, grace=3.0, said=said) as pid:
-        terminal = Lane(store, LONG)
-        watched, alone = Visited(store, LONG.replace(lr=0.01), "b"), Visited(store, LONG)
-        more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 4)]
+LARGE = LONG.replace(batch=64, steps=2000)
+"""Its estimate is several times that of LONG."""
 
-        def beat() -> None:
-            store.count_views([watched.id])
 
-        # Nobody is counted while the first two wait for a slot.
-        opened = [alone, *more]
-        everyone = [watched.id, *(one.id for one in opened)]
-        wait_for(
-            lambda: store.count_views(everyone) or terminal.status == watched.status == "running",
-            "the first two to train",
-        )
-        wait_for(lambda: beat() or all(one.status == "stopped" for one in opened), "their end")
-        for one in opened:
-            assert one.run.message == UNWATCHED
-            verdict = Frames(store).verdict(one.run)
-            assert verdict.sentence == f"stopped unwatched after {one.n} steps: {UNWATCHED}"
-        assert (terminal.status, watched.status) == ("running", "running")
-        terminal.stop()
-        watched.stop()
-        assert watched.run.message is None
-        assert pid in members(pid)
-    lines = [json.loads(line) for line in said.read_text().splitlines()]
-    assert {line["run"] for line in lines if line["event"] == "unwatched"} == {o.id for o in opened}
-    handed = {line["run"]: line.get("visitor") for line in lines if line["event"] == "handed out"}
-    assert handed[terminal.id] is None and handed[watched.id] == "b"
-    assert all({"time", "level", "event"} <= line.keys() for line in lines)
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Path]]:
+    """The store of a shared server that gives a run 3 s and has memory for a LARGE one, and its log."""
+    folder, gib = tmp_path_factory.mktemp("shared"), estimated_gib(LARGE) + estimated_gib(LONG) / 2
+    with supervisor(folder, grace=3.0, said=folder / "said", slots=2, all_gib=gib):
+        yield Store(folder), folder / "said"
+
+
+def events(said: Path, *runs: Lane) -> list[dict[str, Any]]:
+    """What the log says of these runs."""
+    numbers, lines = {run.id for run in runs}, said.read_text().splitlines()
+    logged = [json.loads(line) for line in lines if line.endswith("}")]
+    assert all({"time", "level", "event"} <= line.keys() for line in logged)
+    return [line for line in logged if line.get("run") in numbers]
+
+
+def watch(runs: list[Lane], done: Callable[[], object], what: str) -> None:
+    """Somebody has these runs open until then."""
+    wait_for(lambda: runs[0].store.count_views([run.id for run in runs]) or done(), what)
 
 
 @pytest.mark.slow
-def test_a_run_its_process_and_its_error_are_told_as_they_end(tmp_path: Path) -> None:
-    store, said = Store(tmp_path), tmp_path / "said"
-    with supervisor(tmp_path, grace=600.0, said=said):
-        short, killed = Visited(store, SHORT), Visited(store, LONG)
-        short.reach("finished")
-        killed.reach_step(3)
-        os.kill(killed.pid, signal.SIGKILL)
-        killed.reach("failed")
-        lacks = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
-        lacks.reach("failed")
-        for last in ("ended", "died", "failed"):
-            wait_for(lambda last=last: f'"{last}"' in said.read_text(), f"{last} in the log")
-    lines = [json.loads(line) for line in said.read_text().splitlines()]
-    about = {
-        one.id: [(line["event"], line["level"]) for line in lines if line.get("run") == one.id]
-        for one in (short, killed)
+def test_an_unwatched_run_ends_and_a_watched_one_goes_on(shared: tuple[Store, Path]) -> None:
+    """One trains, one is paused, the others wait: all of them end. The terminal's own is not touched."""
+    store, said = shared
+    paused, alone = Visited(store, LONG), Visited(store, LONG)
+    watch([paused, alone], lambda: paused.n >= 2 and alone.n >= 1, "two steps")
+    store.control(paused.id, "pause")
+    watch([paused, alone], lambda: paused.status == "paused", "its pause")
+    terminal, watched = Lane(store, LONG), Visited(store, LONG.replace(lr=0.01), "b")
+    more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 4)]
+    opened = [paused, alone, *more]
+    watch([watched], lambda: all(one.status == "stopped" for one in opened), "their end")
+    for one in opened:
+        assert one.run.message == UNWATCHED
+        verdict = Frames(store).verdict(one.run)
+        assert verdict.sentence == f"stopped unwatched after {one.n} steps: {UNWATCHED}"
+    assert paused.n >= 2 and paused.steps.step.tolist() == list(range(paused.n))
+    watch([watched], lambda: terminal.status == watched.status == "running", "the others to train")
+    terminal.stop()
+    watched.stop()
+    assert watched.run.message is None
+    after = Visited(store, SHORT)
+    watch([after], lambda: after.status == "finished", "its end, after those processes have ended")
+    unwatched = {line["run"] for line in events(said, *opened) if line["event"] == "unwatched"}
+    assert unwatched == {one.id for one in opened}
+    assert not [e for e in events(said, terminal, watched) if e["event"] == "unwatched"]
+    about = [line["event"] for line in events(said, paused)]
+    assert about[-1] == "unwatched" and "died" not in about  # it was told to go
+    handed = {
+        line["run"]: line.get("visitor")
+        for line in events(said, terminal, watched)
+        if line["event"] == "handed out"
     }
+    assert handed == {terminal.id: None, watched.id: "b"}
+
+
+@pytest.mark.slow
+def test_a_run_its_process_and_its_error_are_told_as_they_end(shared: tuple[Store, Path]) -> None:
+    store, said = shared
+    short, killed = Visited(store, SHORT), Visited(store, LONG)
+    watch([short, killed], lambda: short.status == "finished" and killed.n >= 3, "three steps")
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.reach("failed")
+    lacks = Visited(store, LONG.replace(task="text", text="0" * TEXT_DIGITS))
+    watch([lacks], lambda: lacks.status == "failed", "its error")
+    for run, last in ((short, "ended"), (killed, "died"), (lacks, "failed")):
+        wait_for(
+            lambda run=run, last=last: last in [line["event"] for line in events(said, run)],
+            f"{last} in the log",
+        )
+    about = [[(line["event"], line["level"]) for line in events(said, r)] for r in (short, killed)]
     begun = [("handed out", "info"), ("started", "info")]
-    assert about[short.id] == [*begun, ("ended", "info")]
-    assert about[killed.id] == [*begun, ("died", "warning")]
-    (end,) = [line for line in lines if line["event"] == "ended"]
-    assert (end["run"], end["status"], end["visitor"]) == (short.id, "finished", "a")
-    (error,) = [line for line in lines if "traceback" in line]
+    assert about == [[*begun, ("ended", "info")], [*begun, ("died", "warning")]]
+    (end,) = [line for line in events(said, short) if line["event"] == "ended"]
+    assert (end["status"], end["visitor"]) == ("finished", "a")
+    (error,) = [line for line in events(said, short, killed, lacks) if "traceback" in line]
     assert (error["run"], error["level"]) == (lacks.id, "error")
     assert "TextError" in error["traceback"] and "does not have" in (lacks.run.message or "")
 
 
 @pytest.mark.slow
-def test_a_paused_run_that_nobody_has_open_ends_too(tmp_path: Path) -> None:
-    store, said = Store(tmp_path), tmp_path / "said"
-    with supervisor(tmp_path, grace=2.0, said=said):
-        lane = Visited(store, LONG)
-        wait_for(lambda: store.count_views([lane.id]) or lane.n >= 2, "two steps")
-        store.control(lane.id, "pause")
-        lane.reach("stopped")
-        n = lane.n
-        assert n >= 2 and lane.run.message == UNWATCHED
-        assert lane.steps.step.tolist() == list(range(n))
-        Visited(store, SHORT).reach("finished")  # after the process of the first has ended
-    events = [json.loads(line) for line in said.read_text().splitlines()]
-    about = [line["event"] for line in events if line.get("run") == lane.id]
-    assert about[-1] == "unwatched" and "died" not in about  # it was told to go
+def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(
+    shared: tuple[Store, Path],
+) -> None:
+    """There is a slot and a warm worker for it all the time; the paused one is watched."""
+    store, _ = shared
+    paused = Visited(store, LARGE, "a")
+    watch([paused], lambda: paused.n, "a step")
+    store.control(paused.id, "pause")
+    watch([paused], lambda: paused.status == "paused", "its pause")
+    waiting = Visited(store, LONG.replace(lr=0.01), "b")
+
+    def held() -> str:
+        begun = waiting.status != "queued"  # before the other's is read
+        status = paused.status
+        assert status == "stopped" or not begun
+        return status
+
+    watch([paused, waiting], lambda: held() == "stopped", "its end")
+    assert paused.run.message == "paused while many others waited"
+    assert paused.steps.step.tolist() == list(range(paused.n)) and paused.n
+    watch([waiting], lambda: waiting.n, "a step of the other")
+    oom = Path(f"/proc/{waiting.pid}/oom_score_adj")
+    if oom.exists():  # the kernel takes a worker first
+        parent = psutil.Process(waiting.pid).parent()
+        assert parent is not None
+        supervisors = Path(f"/proc/{parent.ppid()}/oom_score_adj").read_text()
+        assert int(oom.read_text()) == 500 > int(supervisors)
+    waiting.stop()
 
 
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

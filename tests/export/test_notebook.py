@@ -1,7 +1,10 @@
-"""A result in a notebook: the frame that shows the player, and the example notebook in real Jupyter."""
+"""Results and watches in a notebook: the frame that shows the player, the example notebook and a watch that
+trains in one real Jupyter."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,12 +13,26 @@ import pytest
 from backend_kit import SHORT
 from browser_kit import PATIENCE_MS
 from nbclient import NotebookClient
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from normviz import train
 from normviz.result import Duel, Result, collect
 
-NOTEBOOK = Path(__file__).parents[2] / "assets" / "notebooks" / "norm_placement.ipynb"
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "assets" / "notebooks" / "norm_placement.ipynb"
+WATCH = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests" / "own_model")!r})
+from test_watch_loop import batch, made
+import normviz
+model, optimizer = made()
+watch = normviz.watch(model, optimizer, to=None)
+watch
+"""
+LOOP = """
+model(*batch(0))[1].backward(); optimizer.step(); optimizer.zero_grad()
+watch.flush()
+"""
 MB = 2**20
 
 
@@ -83,44 +100,85 @@ def test_a_result_without_steps_is_a_sentence(pre: Result) -> None:
         assert "stopped after 0 steps" in tags.text
 
 
-@pytest.mark.browser
-@pytest.mark.slow
-def test_the_example_notebook_runs_in_jupyter_and_shows_its_charts(
-    browser: Browser,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # other tests use the other cores
+@pytest.fixture(scope="module")
+def jupyter(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[nbformat.NotebookNode, list[list[str]]]:
+    """The example notebook and a watch, after one kernel has run both; and what the watch's cell showed
+    after each message of the kernel."""
+    folder = tmp_path_factory.mktemp("jupyter")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
-    client.execute()  # raises where a cell fails
+    notebook.cells += [nbformat.v4.new_code_cell(text) for text in (WATCH, LOOP)]
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}})
+    seen: list[list[str]] = []
+    kept = client.process_message
+    client.process_message = lambda *given: (kept(*given), seen.append(frames(notebook, -2)))[0]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+            patch.setenv(name, str(folder))
+        patch.setenv("OMP_NUM_THREADS", "1")  # other tests use the other cores
+        client.execute()  # raises where a cell fails
+    return notebook, seen
 
-    printed = "".join(o.text for cell in code(notebook) for o in cell.outputs if "text" in o)
-    assert "Pre-LN:  learned" in printed and "Post-LN: at chance so far" in printed
 
-    shown = [o.data for cell in code(notebook) for o in cell.outputs if "data" in o]
-    frames = [data["text/html"] for data in shown if "<iframe" in data.get("text/html", "")]
-    page = tmp_path / "notebook.html"
-    page.write_text(f"<!doctype html><meta charset=utf-8>{''.join(frames)}", "utf-8")
+def frames(notebook: nbformat.NotebookNode, cell: int) -> list[str]:
+    """What a cell shows as HTML."""
+    outputs = notebook.cells[cell].get("outputs", ())
+    return [out.data.get("text/html", "") for out in outputs if "data" in out]
+
+
+@contextmanager
+def opened(browser: Browser, folder: Path, html: list[str]) -> Iterator[Page]:
+    """A page of some outputs, which asks for nothing: a notebook also opens without a network."""
+    file = folder / "notebook.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(html)}", "utf-8")
     view = browser.new_page()
     view.set_default_timeout(PATIENCE_MS)
     asked: list[str] = []
     view.on("request", lambda request: asked.append(request.url))
-    view.goto(page.as_uri())
-    players = view.locator("iframe")
-    assert players.count() == 2
-    for i in range(2):
-        players.nth(i).scroll_into_view_if_needed()  # a browser draws no frame that is out of sight
-        inside = players.nth(i).content_frame
-        inside.locator(".nv-loss canvas").wait_for()
-        inside.locator(".nv-bars canvas").wait_for()
-        inside.locator(".nv-readout", has_text="Pre-LN" if i == 0 else "Post-LN").wait_for()
-    network = [url for url in asked if not url.startswith(("file:", "about:", "data:", "blob:"))]
-    assert network == [], "a notebook also opens without a network"
+    view.goto(file.as_uri())
+    yield view
+    assert not [url for url in asked if not url.startswith(("file:", "about:", "data:", "blob:"))]
     view.close()
 
 
-def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+def draws(view: Page, frame: int, words: str) -> None:
+    """Waits until a frame shows its charts, and these words."""
+    player = view.locator("iframe").nth(frame)
+    player.scroll_into_view_if_needed()  # a browser draws no frame that is out of sight
+    inside = player.content_frame
+    inside.locator(".nv-loss canvas").wait_for()
+    inside.locator(".nv-bars canvas").wait_for()
+    inside.locator(".nv-readout", has_text=words).wait_for()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_example_notebook_runs_in_jupyter_and_shows_its_charts(
+    browser: Browser, tmp_path: Path, jupyter: tuple[nbformat.NotebookNode, list[list[str]]]
+) -> None:
+    notebook, _ = jupyter
+    code = [at for at, cell in enumerate(notebook.cells[:-2]) if cell.cell_type == "code"]
+    outputs = [out for at in code for out in notebook.cells[at].outputs]
+    printed = "".join(out.text for out in outputs if "text" in out)
+    assert "Pre-LN:  learned" in printed and "Post-LN: at chance so far" in printed
+    players = [html for at in code for html in frames(notebook, at) if "<iframe" in html]
+    assert len(players) == 2
+    with opened(browser, tmp_path, players) as view:
+        draws(view, 0, "Pre-LN")
+        draws(view, 1, "Post-LN")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_charts_of_a_watch_move_while_it_trains_and_stay_in_the_saved_notebook(
+    browser: Browser, tmp_path: Path, jupyter: tuple[nbformat.NotebookNode, list[list[str]]]
+) -> None:
+    notebook, seen = jupyter
+    saved = frames(notebook, -2)
+    posts = [shown for shown in seen if len(shown) == 2 and "postMessage" in shown[1]]
+    assert posts, "the first recorded step was posted while the cell ran"
+    assert "postMessage" not in saved[1] and "Step" in saved[0]
+    for html in (posts[0], saved):
+        with opened(browser, tmp_path, html) as view:
+            draws(view, 0, "Model, Pre-LN loss 2.63")

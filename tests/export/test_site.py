@@ -56,8 +56,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("normviz.export.site.shipped_duels", some)
-        # Half of the time: other tests hold every chart against its schema.
-        patch.setattr("altair.utils.schemapi.validate_jsonschema", lambda *_, **__: None)
         done = export_site(
         out, f"{first},{tiny.replace(scheme='post').key}", "--data", home,
         "--title", EVIL, "--url", URL,
@@ -185,7 +183,6 @@ def test_a_live_page_is_a_file_among_others_or_all_in_one(
     monkeypatch.setattr(live, "VARIANTS", dict.fromkeys(VARIANTS, dict.fromkeys(NORMS, (2, 12))))
     store = Store(tmp_path)
     adopt(store)
-    monkeypatch.setattr("altair.utils.schemapi.validate_jsonschema", lambda *_, **__: None)
     duels = [duel for duel in shipped_duels(store) if duel.name == "hero"]
     folder = dict(site(duels, "t", URL + "/", "folder"))
     names = {f"model-{scheme}-{norm}.bin" for scheme in ("pre", "post") for norm in NORMS}

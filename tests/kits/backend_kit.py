@@ -26,13 +26,13 @@ LONG = SHORT.replace(steps=20_000, depth=64, seq_len=32, batch=8)
 def wait_for(
     done: Callable[[], object], what: str | Callable[[], str], seconds: float = SECONDS
 ) -> float:
-    """Poll until `done`; returns how many seconds it took. `what` may be told at the end."""
+    """Poll until `done`, ever less often; returns how many seconds it took. `what` may be told at the end."""
     began = time.monotonic()
     while not done():
-        if time.monotonic() - began > seconds:
+        if (passed := time.monotonic() - began) > seconds:
             what = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
-        time.sleep(0.02)
+        time.sleep(min(0.1, 0.01 + passed / 50))
     return time.monotonic() - began
 
 
@@ -45,10 +45,11 @@ def losses(config: RunConfig, n: int | None = None) -> list[float]:
 def members(session: int) -> set[int]:
     """Processes of a session that still run: a supervisor and all that it started."""
     found = set()
-    for process in psutil.process_iter():
+    # `psutil.process_iter` remembers processes, and leaves one out whose number another one had before.
+    for pid in psutil.pids():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):  # ended meanwhile
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.add(process.pid)
+            if os.getsid(pid) == session and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.add(pid)
     return found
 
 

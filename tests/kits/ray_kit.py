@@ -18,7 +18,7 @@ from backend_kit import members, wait_for
 from normviz.home import VARIABLE
 
 RAY = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1")
-SMALL = ("--object-store-memory=80000000", "--disable-usage-stats")
+SMALL = ("--object-store-memory=80000000", "--disable-usage-stats", "--include-log-monitor=false")
 
 
 def free_port() -> int:
@@ -106,7 +106,7 @@ class Nodes:
         self.address = f"127.0.0.1:{free_port()}"
         port = self.address.rpartition(":")[2]
         own = ("--head", f"--port={port}", "--node-ip-address=127.0.0.1", f"--temp-dir={folder}")
-        self.head = Node(folder, "head", *own, "--include-dashboard=false")
+        self.head = Node(folder, "head", *own, "--include-dashboard=false", "--no-monitor")
         self.other: Node | None = None
 
     def join(self) -> Node:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
 TINY = [f"{key}={value}" for key, value in CELL.items()]
 RATES = [1e-3, 3e-3, 1e-2]
-LONG = ("steps=2000", "lr=1e-3,3e-3,1e-2", "--no-early-stop")
+LONG = ("steps=2000", "--no-early-stop")
 """Cells of about a second: time enough to kill somebody."""
 
 
@@ -34,6 +34,10 @@ def nodes() -> Iterator[Nodes]:
     """A cluster that outlives the death of its second node."""
     with head() as nodes:
         yield nodes
+
+
+def rates(n: int) -> str:
+    return f"lr={','.join(map(str, RATES[:n]))}"
 
 
 def same_as_here(store: Store, config: RunConfig) -> None:
@@ -49,14 +53,14 @@ def test_the_death_of_a_node_loses_nothing(
     """On a text, which this machine alone has."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     base = RunConfig(**CELL, task="text", text=texts.add(WORDS), steps=2000)
-    store, grid = Store(tmp_path), make(base, {"lr": RATES}, seeds=2)
+    store, grid = Store(tmp_path), make(base, {"lr": RATES[:2]}, seeds=2)
     n = len(grid.cells)
     other = nodes.join()
     other.wait()
-    words = (*TINY, *LONG, "seeds=2", "task=text", f"text={base.text}")
+    words = (*TINY, *LONG, rates(2), "seeds=2", "task=text", f"text={base.text}")
     with Driver(nodes.folder, tmp_path, *words, "--on", f"ray:{nodes.address}") as driver:
         wait_for(lambda: len(missing(store, grid, True)) < n and other.stopped(), "cells on both")
-        assert len(missing(store, grid, True)) > 2
+        assert missing(store, grid, True)
         other.kill()
         code, out, err = driver.end()
     assert code == 0, err
@@ -76,7 +80,7 @@ def retried(folder: Path) -> int:
 
 def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: Path) -> None:
     store, grid = Store(tmp_path), make(RunConfig(**CELL, steps=2000), {"lr": RATES})
-    words = (*TINY, "steps=2000", *LONG[1:], "--on", f"ray:{nodes.address}")
+    words = (*TINY, *LONG, rates(3), "--on", f"ray:{nodes.address}")
     with Driver(nodes.folder, tmp_path, *words) as driver:
         wait_for(lambda: len(missing(store, grid, True)) < 3 and nodes.head.training(), "a cell")
         driver.process.send_signal(signal.SIGINT)

@@ -60,45 +60,40 @@ def measuring(lab: Lab) -> None:
     wait_for(lambda: lab.state.doing.startswith("Round"), lambda: f"a round, not {lab.state}")
 
 
-def test_a_run_that_is_queued_waits_says_why_and_trains_once_the_measurement_is_killed(
+def test_it_waits_for_a_run_that_trains_and_runs_wait_until_it_is_killed(
     backend: SupervisorClient, lab: Lab
 ) -> None:
-    lab.start(CostSetting(width=32, tokens=64, seconds=300))
+    """A pause lets it in; what is queued meanwhile says why it waits."""
+    store, rounds = backend.store, CostSetting(width=32, tokens=64, seconds=300)
+    lane = Lane(store, LONG)
+    lane.reach_step(2)
+    for stops in (True, False):
+        lab.start(rounds)
+        wait_for(lambda: lab.state.doing.startswith("Waiting for runs"), lambda: f"{lab.state}")
+        n = lane.n
+        lane.reach_step(n + 3)  # it goes on
+        if stops:
+            lab.stop()
+            assert lab.state.problem == "it was stopped"
+            wait_for(lambda: not store.is_timing(), "the end of its process")
+    store.control(lane.id, "pause")
     measuring(lab)
-    lane, store = Lane(backend.store, SHORT), backend.store
-    rounds = lab.state.doing
-    wait_for(lambda: lab.state.doing != rounds, "another round")
-    assert lane.status == "queued"
-    assert Frames(store).verdict(lane.run).sentence == (
+    held = lane.n
+    store.control(lane.id, "resume")
+    queued = Lane(store, SHORT)
+    before = lab.state.doing
+    wait_for(lambda: lab.state.doing != before, "another round")
+    assert (lane.status, lane.n, queued.status) == ("paused", held, "queued")
+    assert Frames(store).verdict(queued.run).sentence == (
         "waiting for the norm cost lab, place 1 in the queue"
     )
     os.kill(*lab.pids, signal.SIGKILL)
-    lane.reach("finished")
-    wait_for(lambda: not lab.state.doing, "the news")
-    assert lab.state.problem == "its process was killed by signal 9"
-
-
-def test_it_waits_for_a_run_that_trains_and_a_pause_lets_it_in(
-    backend: SupervisorClient, lab: Lab
-) -> None:
-    lane = Lane(backend.store, LONG)
-    lane.reach_step(2)
-    lab.start(CostSetting(width=32, tokens=64, seconds=300))
-    wait_for(lambda: lab.state.doing.startswith("Waiting for runs"), lambda: f"{lab.state}")
-    n = lane.n
-    lane.reach_step(n + 3)  # it goes on
-    backend.store.control(lane.id, "pause")
-    measuring(lab)
-    held = lane.n
-    backend.store.control(lane.id, "resume")
-    rounds = lab.state.doing
-    wait_for(lambda: lab.state.doing != rounds, "another round")
-    assert (lane.status, lane.n) == ("paused", held)
-    lab.stop()
-    assert lab.state.problem == "it was stopped"
+    queued.reach("finished")
     lane.reach_step(held + 3)
     assert lane.status == "running"
     lane.stop()
+    wait_for(lambda: not lab.state.doing, "the news")
+    assert lab.state.problem == "its process was killed by signal 9"
 
 
 def test_a_process_that_does_not_start_is_said(

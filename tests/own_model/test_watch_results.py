@@ -1,4 +1,4 @@
-"""What a watch leaves: a stored run, tables, a replay; its charts on a page, in a terminal, in Jupyter."""
+"""What a watch leaves: a stored run, tables, a replay; its charts on a page and in a terminal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from browser_kit import PATIENCE_MS
 from cli_kit import normviz
 from click.testing import Result
 from hosted_kit import turn_on
-from nbclient import NotebookClient
 from page_kit import address, at_page, checked, duel, shown, words_of
-from playwright.sync_api import Browser
 from rich.console import Console
 from streamlit.testing.v1 import AppTest
 from test_watch_loop import L, batch, made
@@ -225,60 +222,6 @@ def test_the_cadence_records_the_first_steps_and_then_so_many_that_it_costs_two_
         cadence.note(is_recorded, 1.4 if is_recorded else 1.0)
     assert recorded[:32] == list(range(32)) and recorded[32:35] == [40, 60, 80]
     assert [step for step in range(20) if Cadence(7, False).records(step)] == [0, 7, 14]
-
-
-LIVE = """
-import sys
-sys.path.insert(0, {here!r})
-from test_watch_loop import batch, made
-import normviz
-model, optimizer = made()
-watch = normviz.watch(model, optimizer, to=None)
-watch
-"""
-LOOP = """
-for step in range({steps}):
-    model(*batch(step))[1].backward(); optimizer.step(); optimizer.zero_grad()
-"""
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-def test_charts_in_jupyter_move_while_it_trains_and_stay_in_the_saved_notebook(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
-    cells = [LIVE.format(here=str(Path(__file__).parent)), LOOP.format(steps=1) + "watch.flush()"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    live: list[list[str]] = []
-
-    def html() -> list[str]:
-        return [out.data.get("text/html", "") for out in notebook.cells[0].outputs if "data" in out]
-
-    client = NotebookClient(
-        notebook, timeout=300, on_cell_executed=None,
-        on_cell_complete=lambda **_: live.append(html()),
-    )  # fmt: skip
-    seen: list[list[str]] = []
-    kept = client.process_message
-    client.process_message = lambda *given: (kept(*given), seen.append(html()))[0]
-    client.execute()
-    posts = [shown for shown in seen if len(shown) == 2 and "postMessage" in shown[1]]
-    assert posts, "the first recorded step was posted while the cell ran"
-    assert "postMessage" not in html()[1] and "Step" in html()[0]
-
-    view = browser.new_page()
-    view.set_default_timeout(PATIENCE_MS)
-    for name, outputs in (("live", posts[0]), ("saved", html())):
-        file = tmp_path / f"{name}.html"
-        file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(outputs)}", "utf-8")
-        view.goto(file.as_uri())
-        inside = view.locator("iframe").content_frame
-        inside.locator(".nv-loss canvas").wait_for()
-        inside.locator(".nv-bars canvas").wait_for()
-        inside.locator(".nv-readout", has_text="Model, Pre-LN loss 2.63").wait_for()
-    view.close()
 
 
 NOTEBOOK = Path(__file__).parents[2] / "assets" / "notebooks" / "own_model.ipynb"

@@ -6,11 +6,9 @@ import time
 from collections import Counter
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 import pytest
-from backend_kit import SHORT, wait_for
-from hosted_kit import supervisor, turn_on
+from hosted_kit import turn_on
 from hypothesis import given
 from hypothesis import strategies as st
 from queue_kit import simulate
@@ -217,17 +215,3 @@ def test_a_place_has_a_number_and_a_time(store: Store) -> None:
     }  # fmt: skip
     store.end(runs[0], "stopped")
     assert store.place(runs[0]) is None
-
-
-@pytest.mark.slow
-def test_a_supervisor_hands_out_in_turn(tmp_path: Path) -> None:
-    """One slot, so that runs begin in the order in which they are handed out."""
-    store, short = Store(tmp_path), SHORT.replace(steps=5)
-    a = [store.enqueue(short, visitor="a") for _ in range(4)]
-    b = [store.enqueue(short, visitor="b") for _ in range(2)]
-    expected = store.queued()
-    assert expected == [a[0], b[0], a[1], b[1], a[2], a[3]]
-    with supervisor(tmp_path, grace=600.0, slots=1):
-        wait_for(lambda: not store.view_counts(), "the end of all")
-    began = {run: record.started for run in expected if (record := store.run(run))}
-    assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == expected

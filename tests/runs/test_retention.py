@@ -108,18 +108,27 @@ def test_the_room_of_what_went_is_given_back(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_the_supervisor_of_a_hosted_server_makes_room_and_goes_on(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_the_supervisor_of_a_hosted_server_makes_room_and_hands_out_in_turn(tmp_path: Path) -> None:
+    """One slot, so that runs begin in the order in which they are handed out."""
+    store, short = Store(tmp_path), SHORT.replace(steps=5)
     runs = fill(store, 12)
     assert retention.size(store) > 1_500_000
     retention.link(store, runs[:2])
-    with supervisor(tmp_path, grace=600.0, store_mb=1):
+    a = [store.enqueue(short, visitor="a") for _ in range(4)]
+    b = [store.enqueue(short, visitor="b") for _ in range(2)]
+    queued = store.queued()
+    assert queued == [a[0], b[0], a[1], b[1], a[2], a[3]]
+    with supervisor(tmp_path, grace=600.0, store_mb=1, slots=1):
         wait_for(lambda: retention.size(store) < 1_000_000, "room")
         lane = Lane(store, SHORT)
         lane.reach("finished")
+        wait_for(lambda: not store.view_counts(), "the end of all")
+    began = {run: record.started for run in queued if (record := store.run(run))}
+    assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == queued
     stayed = left(store)
+    new = [*sorted(queued), lane.id]
     assert stayed[:2] == runs[:2]
-    assert stayed == runs[:2] + [run for run in runs[2:] if run >= stayed[2]] + [lane.id]
+    assert stayed == runs[:2] + [run for run in runs[2:] if run >= stayed[2]] + new
     for run in stayed:
         record = store.run(run)
         assert record is not None and len(store.steps(record).step)
