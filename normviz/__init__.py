@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
-    from .duel.outcome import outcome
-    from .duel.seeds import seeded
+    from .export.result import Duel, collect
     from .own_model.anatomy import inspect_model
     from .own_model.callbacks import Callback, LightningCallback
     from .own_model.move import move
     from .own_model.watch import watch
-    from .result import Duel, collect
+    from .runs.outcome import outcome
+    from .runs.seeds import seeded
     from .training.loop import train
 
 _CHECKOUT = Path(__file__).resolve().parents[1]

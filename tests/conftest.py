@@ -69,7 +69,7 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def by_eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Estimates are those of a machine without the fast engine."""
-    from normviz.claims import record
+    from normviz.studies.claims import record
 
     monkeypatch.setattr("normviz.config.engine_here", lambda: ("eager", ""))
     yield

@@ -21,7 +21,7 @@ from normviz.config import (
     estimated_seconds,
     summary,
 )
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
 from normviz.limits import MAX_GIB, MAX_MINUTES
 
 FIELDS = tuple(SETTINGS)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from normviz.duel.presets import PRESETS
 from normviz.home import shipped
+from normviz.lessons.presets import PRESETS
 from normviz.runs.archive import load
 
 ROOT = Path(__file__).parents[1]

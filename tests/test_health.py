@@ -28,7 +28,7 @@ from starlette.testclient import TestClient
 from test_deploy import command, is_healthy, setting_of_a_space
 
 from normviz.execution.budget import default_slots
-from normviz.health import unreadable
+from normviz.execution.health import unreadable
 from normviz.home import VARIABLE
 from normviz.hosted import STORE
 from normviz.runs.store import Store, disk_reserve, retention

@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 from task_kit import WORDS
 
 from normviz import RunConfig, hosted
-from normviz.claims import CLAIMS
-from normviz.claims.server_jobs import ClaimJobs
 from normviz.config import RANGES, estimated_seconds
-from normviz.duel.presets import PRESETS
 from normviz.home import VARIABLE
 from normviz.hosted import LIMITS, Misconfigured, Refused
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
-from normviz.maps import make
-from normviz.maps.fill import MapJobs
-from normviz.maps.jobs import Jobs
 from normviz.model import texts
 from normviz.runs.store import Store, retention
 from normviz.runs.store.queue import enqueue, may_steer
-from normviz.tour import STEPS
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.server_jobs import ClaimJobs
+from normviz.studies.maps import make
+from normviz.studies.maps.fill import MapJobs
+from normviz.studies.maps.jobs import Jobs
 
 CONFIG = RunConfig(depth=3)
 

@@ -15,13 +15,14 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted(path for folder in ("normviz", "app") for path in (ROOT / folder).rglob("*.py"))
 TORCH_FREE = [
     "normviz", "normviz.runs.store", "normviz.charts", "normviz.execution.client", "normviz.links",
-    "normviz.duel.presets", "normviz.runs.verdict", "normviz.runs.shipped", "normviz.runs.frames",
-    "normviz.cli",
-    "normviz.export", "normviz.result", "normviz.maps", "normviz.maps.drive", "normviz.by_hand",
-    "normviz.execution",
-    "normviz.norm_cost.client", "normviz.norm_cost.stored_results", "normviz.norm_cost.findings",
-    "normviz.claims", "normviz.claims.drive", "normviz.health", "normviz.presence",
-    "normviz.runs", "normviz.runs.archive", "normviz.own_model.client", "normviz.own_model.census",
+    "normviz.lessons.presets", "normviz.runs.verdict", "normviz.runs.shipped",
+    "normviz.runs.frames", "normviz.cli", "normviz.export", "normviz.export.result",
+    "normviz.studies.maps", "normviz.studies.maps.drive", "normviz.lessons.by_hand",
+    "normviz.execution", "normviz.studies.norm_cost.client",
+    "normviz.studies.norm_cost.stored_results", "normviz.studies.norm_cost.findings",
+    "normviz.studies.claims", "normviz.studies.claims.drive", "normviz.execution.health",
+    "normviz.app.session.open_pages", "normviz.runs", "normviz.runs.archive",
+    "normviz.own_model.client", "normviz.own_model.census",
 ]  # fmt: skip
 LOADS = f"""
 import importlib, sys
@@ -37,18 +38,18 @@ assert not page.exception and page.get("bidi_component")
 assert "torch" not in sys.modules, "the page"
 """
 INSIDE = {
-    "normviz/bench/speed.py": "the tests' packages, where they are installed",
-    "normviz/maps/cell.py": "PyTorch, for the process that trains",
+    "normviz/cli/bench_speed.py": "the tests' packages, where they are installed",
+    "normviz/studies/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
-    "normviz/norm_cost/lab.py": "PyTorch, once the machine is had",
+    "normviz/studies/norm_cost/lab.py": "PyTorch, once the machine is had",
     "normviz/own_model/notebook.py": "IPython, which only a notebook has",
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
-    "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
+    "normviz/export/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/vega.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
     "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",
     "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",
-    "normviz/maps/ray.py": "Ray is an extra",
+    "normviz/studies/maps/ray.py": "Ray is an extra",
     "normviz/own_model/source.py": "huggingface_hub comes with transformers, an extra",
     "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
     "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
@@ -57,11 +58,12 @@ INSIDE = {
 """Files that import inside functions, and why; commands import what they run when they run."""
 USERS = {
     "streamlit": {"app"},
-    "altair": {"normviz/charts"},
-    "ray": {"normviz/maps"},
+    "altair": {"normviz/charts", "normviz/studies/norm_cost"},
+    "ray": {"normviz/studies/maps"},
     "torch": {
-        "normviz/catalog/norms", "normviz/model", "normviz/probes", "normviz/training", "normviz/labs",
-        "normviz/bench", "normviz/execution", "normviz/cli", "normviz/norm_cost", "normviz/own_model",
+        "normviz/catalog/norms", "normviz/model", "normviz/training", "normviz/studies/labs",
+        "normviz/studies/norm_cost", "normviz/execution", "normviz/cli", "normviz/own_model",
+        "normviz/browser",
     },
     "sqlite3": {"normviz/runs"},
 }  # fmt: skip

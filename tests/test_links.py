@@ -14,10 +14,10 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from normviz import ConfigError, RunConfig, links
-from normviz.by_hand import PRESETS as HANDS
-from normviz.by_hand import links as hand
-from normviz.choose import answers
 from normviz.config import CHOICES, RANGES, WRITTEN
+from normviz.lessons.by_hand import PRESETS as HANDS
+from normviz.lessons.by_hand import links as hand
+from normviz.lessons.choose import answers
 from normviz.limits import MAX_LANES
 from normviz.links import (  # fmt: skip
     DUEL,
@@ -34,7 +34,7 @@ from normviz.links import (  # fmt: skip
     settings,
     shown,
 )
-from normviz.maps import link as map_link
+from normviz.studies.maps import link as map_link
 
 
 def numbers(name: str) -> st.SearchStrategy[Any]:

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from normviz.duel.names import lane_name
 from normviz.player import CARRIED, ChartOptions, Have, Sent, View, message
 from normviz.runs import Recording
 from normviz.runs.lane import LETTERS, Lane
+from normviz.runs.names import lane_name
 from normviz.runs.store import Run
 
 from ..session.backend import SharedBackend, shared

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from normviz import hosted
-from normviz.health import Health, health_of, unreadable
+from normviz.execution.health import Health, health_of, unreadable
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError

@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from normviz.browser.link import live_link, model_file
 from normviz.config import RunConfig
-from normviz.export.live_link import live_link, model_file
 from normviz.home import FolderError
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError

@@ -18,13 +18,13 @@ from typing import TypeVar
 
 from normviz import links
 from normviz.config import RunConfig
-from normviz.duel.names import title
 from normviz.export import preview
+from normviz.lessons.tour import STEPS
 from normviz.limits import MAX_LANES
 from normviz.runs.frames import Frames
 from normviz.runs.lane import LETTERS, Lane, stored_lane
+from normviz.runs.names import title
 from normviz.runs.store import Store
-from normviz.tour import STEPS
 
 from ..session import duel_link
 from ..session.backend import opened

@@ -9,15 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
+from normviz.app.session.open_pages import OpenPages
 from streamlit import runtime
 
 from normviz import hosted
-from normviz.claims.server_jobs import ClaimJobs
 from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
-from normviz.maps.fill import MapJobs
-from normviz.norm_cost.client import Lab
-from normviz.presence import OpenPages
 from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.listing import RunList
@@ -25,6 +22,9 @@ from normviz.runs.shipped import adopt
 from normviz.runs.store import Run, Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
+from normviz.studies.claims.server_jobs import ClaimJobs
+from normviz.studies.maps.fill import MapJobs
+from normviz.studies.norm_cost.client import Lab
 
 from . import visitor
 

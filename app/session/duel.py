@@ -14,12 +14,12 @@ from urllib.parse import parse_qs
 import streamlit as st
 
 from normviz.config import ConfigError, RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS, TourStep
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, nearest
 from normviz.player import View
 from normviz.runs.store import Action, Run
-from normviz.tour import STEPS, TourStep
 
 from . import address, duel_link, visitor
 from .backend import SharedBackend, known

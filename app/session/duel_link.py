@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS, numbered
 from normviz.limits import SEEDS
 from normviz.links import (  # fmt: skip
     BESIDE,
@@ -23,7 +24,6 @@ from normviz.links import (  # fmt: skip
     decode,
 )
 from normviz.player import VIEWS, View
-from normviz.tour import STEPS, numbered
 
 PRESET = Codec(("preset",))
 PROBE = "grad_block"

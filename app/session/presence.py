@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import streamlit as st
+from normviz.app.session.open_pages import Job
 
 from normviz import hosted
-from normviz.presence import Job
 from normviz.runs.store import Run
 
 from . import visitor

@@ -8,8 +8,8 @@ from typing import Literal, NoReturn
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from normviz.anatomy.untrained import untrained
 from normviz.config import RunConfig
+from normviz.lessons.anatomy.untrained import untrained
 from normviz.links import as_params
 
 from ..session import duel

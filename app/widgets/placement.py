@@ -6,11 +6,11 @@ from html import escape
 
 import streamlit as st
 
-from normviz import anatomy
-from normviz.anatomy import cell
 from normviz.catalog import CELLS, CONSTRAINTS, FAMILIES, NORMS, PLACEMENTS, SCHEMES
 from normviz.charts import scheme_style
 from normviz.config import RunConfig
+from normviz.lessons import anatomy
+from normviz.lessons.anatomy import cell
 
 VOCABULARY = 32
 """The vocabulary size in the code shown: that of the synthetic tasks. A reader changes it in one place."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from normviz.anatomy import cell, glyph
 from normviz.catalog import CELLS, PLACEMENTS, SCHEMES
+from normviz.lessons.anatomy import cell, glyph
 
 from .buttons import button
 

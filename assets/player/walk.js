@@ -1,6 +1,6 @@
 // The signal walk: a lane's whole stack. Up the left goes the stream, as wide as its RMS; down the
 // right its gradient, as wide as its norm; between them every block, coloured by what its parameters
-// get of it. Built once for a plan (normviz/anatomy/walk.py); after that only attributes change.
+// get of it. Built once for a plan (normviz/player/walk.py); after that only attributes change.
 
 import { WALK_WIDE, buildWalk } from "./walk_build.js";
 

@@ -2,7 +2,8 @@
 
 Blocks are numbered 1..L; layer 0 is the embedding output (after the embedding norm where a scheme
 has one). All gradients are of the loss, a mean over the positions that count, before clipping. The keys are
-an interface: links, exports and stored runs use them. `normviz.probes` holds the instrument of each record.
+an interface: links, exports and stored runs use them. `normviz.training.probes` holds the instrument of
+each record.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Every sublayer (attention or FFN, written F) of every single-stream scheme is
 
 and every letter is 1, or 0 for e and c, or no norm, unless the record sets it. From the
 record come the forward pass (`normviz.model.wire`), the initialisation, the formula, the diagram and
-the readable code (`normviz.anatomy`), and the tests. Nothing is written twice.
+the readable code (`normviz.lessons.anatomy`), and the tests. Nothing is written twice.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, cost, heatmap, layers, lines, loss, ratio, sentences, thumb
+from . import bars, heatmap, layers, lines, loss, ratio, sentences, thumb
 from .base import theme
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style, styles_of
@@ -15,7 +15,6 @@ __all__ = [
     "Domain",
     "LaneStyle",
     "bars",
-    "cost",
     "heatmap",
     "lane_styles",
     "layers",

@@ -22,7 +22,7 @@ def speed(
     Also without probes and, at the hero's size, of Post-LN and Peri-LN. The last two peers need the tests'
     packages.
     """
-    from ..bench.speed import measure
+    from .bench_speed import measure
 
     typer.echo(measure(rounds))
 
@@ -48,7 +48,7 @@ def norms(
 @bench.command()
 def verdicts() -> None:
     """Error rate of the verdicts: on simulated curves, and on shipped runs that are cut short."""
-    from ..bench.verdicts import measure
+    from .bench_verdicts import measure
 
     typer.echo(measure())
 
@@ -67,6 +67,6 @@ def load(
     ] = 0.5,
 ) -> None:
     """A class that watches one duel train: the visitors' update rate, and the cost to training."""
-    from ..bench.load import measure
+    from .bench_load import measure
 
     typer.echo(measure(watchers, queued, seconds, rounds, churn))

@@ -12,8 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
-from ..claims import CLAIMS, Claim
-from ..claims.sentences import (
+from ..formats import duration
+from ..home import FolderError, made
+from ..limits import MAX_SWEEP_SEEDS
+from ..links import encode
+from ..runs import shipped
+from ..runs.engines import computed_by
+from ..runs.shipped import adopt
+from ..runs.store import Store, StoreError
+from ..studies.claims import CLAIMS, Claim
+from ..studies.claims.sentences import (
     ORDER,
     as_json,
     basis,
@@ -23,7 +31,7 @@ from ..claims.sentences import (
     on_second_seeds,
     otherwise,
 )
-from ..claims.stored import (
+from ..studies.claims.stored import (
     SECOND,
     ClaimResult,
     explained,
@@ -35,15 +43,7 @@ from ..claims.stored import (
     shipped_result,
     write,
 )
-from ..formats import duration
-from ..home import FolderError, made
-from ..limits import MAX_SWEEP_SEEDS
-from ..links import encode
-from ..maps import cores
-from ..runs import shipped
-from ..runs.engines import computed_by
-from ..runs.shipped import adopt
-from ..runs.store import Store, StoreError
+from ..studies.maps import cores
 from . import main
 from .errors import complain
 from .places import data_folder, is_folder
@@ -206,7 +206,7 @@ def card_json(
     claim: Claim, result: ClaimResult, second: ClaimResult | None = None
 ) -> dict[str, Any]:
     """A result with its figure's points, as the card shows both."""
-    from ..claims.figure import points  # loads Altair
+    from ..studies.claims.figure import points
 
     return {**as_json(claim, result, second), "points": plain(points(claim, result))}
 
@@ -226,7 +226,7 @@ def ship_claims(
     """Run claims and write their results to assets/claims, with the runs that their links open. With
     another first seed: write the numbers alone, to assets/claims/second.
     """
-    from ..claims.ship import save_runs
+    from ..studies.claims.ship import save_runs
 
     to = made((folder_ or folder()) / (SECOND if first else ""), "choose another with --folder")
     for claim, result in followed(read_keys(keys), data, None, processes, first):
@@ -298,8 +298,8 @@ def follow(
 ) -> tuple[ClaimResult | None, float]:
     """Run a claim and report progress on standard error: its result, or None if it failed, and the share of
     its runs that were not stored. Exits on Ctrl-C."""
-    from ..claims.drive import ClaimError, run
-    from ..maps import Began, Reused
+    from ..studies.claims.drive import ClaimError, run
+    from ..studies.maps import Began, Reused
 
     total = len(claim.cells(seeds, first))
     takes = expected(claim, shipped_result(claim), seeds, processes or cores())

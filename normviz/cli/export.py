@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ..duel.presets import PRESETS
-from ..duel.seeds import named as seeds_of
-from ..duel.seeds import seeded
 from ..export import archive, replay, script, write_configs
 from ..home import expanded
+from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
 from ..observed import KEY, Observed, Settings, configured
 from ..runs import Recording, empty
 from ..runs.frames import Frames
 from ..runs.lane import Lane
+from ..runs.seeds import named as seeds_of
+from ..runs.seeds import seeded
 from ..runs.shipped import adopt
 from ..runs.store import Run, Store, StoreError
 from . import main
@@ -244,7 +244,7 @@ def export_site(
     """
     import torch
 
-    from ..export.site import chosen_duels, shipped_duels, site, write
+    from ..browser.site import chosen_duels, shipped_duels, site, write
 
     torch.set_num_threads(
         1

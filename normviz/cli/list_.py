@@ -9,7 +9,7 @@ import typer
 from ..catalog import PROBES
 from ..catalog.models import census
 from ..config import CHOICES, RANGES, SETTINGS, summary
-from ..duel.presets import PRESETS
+from ..lessons.presets import PRESETS
 from . import main
 from .census import table as model_table
 from .parity import against, table

@@ -8,13 +8,13 @@ from pathlib import Path
 from ..config import ConfigError
 from ..formats import megabytes, timing
 from ..home import home
-from ..norm_cost import findings, stored_results
-from ..norm_cost.findings import CLAIMS
-from ..norm_cost.lab import BusyError, Preparing
-from ..norm_cost.lab import run as measured
-from ..norm_cost.result import CostSetting, Measurement
-from ..norm_cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from ..runs.store import StoreError
+from ..studies.norm_cost import findings, stored_results
+from ..studies.norm_cost.findings import CLAIMS
+from ..studies.norm_cost.lab import BusyError, Preparing
+from ..studies.norm_cost.lab import run as measured
+from ..studies.norm_cost.result import CostSetting, Measurement
+from ..studies.norm_cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from .errors import complain
 from .places import check_file
 

@@ -13,19 +13,19 @@ import typer
 
 from ..catalog import TASKS
 from ..config import ConfigError, RunConfig
-from ..duel.names import lane_name
-from ..duel.outcome import outcome
-from ..duel.presets import PRESETS
-from ..duel.seeds import named, seeded
+from ..export.result import Result, result_of
 from ..home import FolderError, home
+from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
 from ..model import texts
 from ..model.characters import one_line
 from ..observed import configured
-from ..result import Result, result_of
 from ..runs import RecordingBuilder
 from ..runs.lane import LETTERS
+from ..runs.names import lane_name
+from ..runs.outcome import outcome
+from ..runs.seeds import named, seeded
 from ..runs.store import Store, StoreError
 from ..runs.store.machine_lock import MachineLock
 from ..runs.verdict import final_loss

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ..catalog import NORMS, TASKS
-from ..duel.seeds import named
 from ..observed import Observed, label
 from ..runs.listing import ListRow, RunList, ago, described, seconds
 from ..runs.search import search
+from ..runs.seeds import named
 from ..runs.store import Query, Store, StoreError
 from . import main
 from .errors import complain

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
-from ..duel.presets import PRESETS, quick
 from ..home import made, shipped
-from ..maps import cores, grid_of
-from ..maps.drive import stored
-from ..maps.standard import MAPS
+from ..lessons.presets import PRESETS, quick
+from ..lessons.tour import STEPS
 from ..runs.archive import load, save, save_cells
 from ..runs.store import Store
-from ..tour import STEPS
+from ..studies.maps import cores, grid_of
+from ..studies.maps.drive import stored
+from ..studies.maps.standard import MAPS
 from . import main
 from .errors import complain
 from .places import data_folder

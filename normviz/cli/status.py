@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..config import engine_here
-from ..health import Health, read_twice, unreadable
+from ..execution.health import Health, read_twice, unreadable
 from ..home import FolderError
 from ..hosted import Misconfigured
 from ..runs.listing import ago

@@ -9,11 +9,11 @@ import typer
 
 from ..formats import duration
 from ..links import cut, shown
-from ..maps import Cluster, Grid, cores, grid_of, missing, read_address
-from ..maps.layout import spanned
 from ..runs import shipped
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
+from ..studies.maps import Cluster, Grid, cores, grid_of, missing, read_address
+from ..studies.maps.layout import spanned
 from . import main
 from .errors import complain
 from .places import check_file, data_folder

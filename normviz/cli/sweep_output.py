@@ -15,9 +15,11 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..maps import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
-from ..maps.points import Point, point, read_points
-from ..maps.summary import (
+from ..runs.engines import computed_by
+from ..runs.store import Store
+from ..studies.maps import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
+from ..studies.maps.points import Point, point, read_points
+from ..studies.maps.summary import (
     by_place,
     comparisons,
     edge_words,
@@ -26,8 +28,6 @@ from ..maps.summary import (
     sensitivity,
     sensitivity_words,
 )
-from ..runs.engines import computed_by
-from ..runs.store import Store
 from .errors import complain
 
 LINES = 10
@@ -217,7 +217,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
 
 def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """One row per cell, as Parquet or CSV."""
-    from ..maps.summary import table
+    from ..studies.maps.summary import table
 
     rows = table(grid, points)
     if path.suffix == ".csv":
@@ -231,8 +231,8 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     from ..charts import theme
     from ..charts.map import chart
     from ..export.pictures import captioned, picture
-    from ..maps.layout import maps, spanned
-    from ..maps.link import caption
+    from ..studies.maps.layout import maps, spanned
+    from ..studies.maps.link import caption
 
     if not points:
         raise ValueError("no cell has ended, so there is no map to draw")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from .. import __version__
-from ..duel.outcome import came_out
 from ..observed import Observed
 from ..runs.lane import Lane
+from ..runs.outcome import came_out
 from .config_json import write_configs
 from .tables import COLUMNS, tables
 

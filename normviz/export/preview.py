@@ -13,10 +13,10 @@ from html import escape
 from .. import charts
 from ..charts.base import Spec
 from ..charts.palette import paper
-from ..duel.names import caption, title, with_names
 from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.lane import Lane
+from ..runs.names import caption, title, with_names
 from .pictures import whole
 from .vega import draw_named
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from ..duel import names
-from ..duel.outcome import came_out
 from ..player import SharedFiles, page
+from ..runs import names
 from ..runs.lane import Lane
+from ..runs.outcome import came_out
 
 
 def replay(

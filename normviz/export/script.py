@@ -1,8 +1,8 @@
 """A lane as one script in plain PyTorch that gives the same losses.
 
-`script` puts the parts together: the model of `normviz.anatomy`, and quotations of the functions that draw,
-make batches and train (`model.draws`, `model.batches`, `training.plain`). On one machine with one number of
-threads the script's losses equal the run's bit for bit.
+`script` puts the parts together: the model of `normviz.lessons.anatomy`, and quotations of the functions that
+draw, make batches and train (`model.draws`, `model.batches`, `training.plain`). On one machine with one
+number of threads the script's losses equal the run's bit for bit.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import math
 import re
 from textwrap import fill, wrap
 
-from ..anatomy import classes, sizes
-from ..anatomy.code import dropout, imports
-from ..anatomy.quote import Quotation
 from ..catalog import FAMILIES, INITS, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.inits import MATRICES, OF_NORMS
 from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig, engine_of
+from ..lessons.anatomy import classes, sizes
+from ..lessons.anatomy.code import dropout, imports
+from ..lessons.anatomy.quote import Quotation
 from ..limits import MAX_SYMBOLS
 from ..model.corpora import STATES, prose
 from ..model.graphs import karate

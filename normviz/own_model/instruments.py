@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..catalog.probes import recorded_by
-from ..probes.instruments import token_cosine
+from ..training.probes.instruments import token_cosine
 from .flow import Flow, Plan
 from .norms import tell
 from .stack import Call, Stack, Stream, arguments, channel_axis, find_stream

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ..catalog import SCHEMES
-from ..choose.facts import cells, measured
+from ..lessons.choose.facts import cells, measured
 from . import norms, placement
 from .report import Anatomy, StackFound
 from .symbols import Normed, Symbol, bare

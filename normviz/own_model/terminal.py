@@ -17,9 +17,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..export.result import Result
 from ..formats import number
 from ..observed import Observed
-from ..result import Result
 from ..training.events import Diverged, Step
 
 WIDTH, ROWS = 80, 12

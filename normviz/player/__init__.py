@@ -8,7 +8,6 @@ from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import CARRIED, Have, Sent, message
 from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
 from .specs import VIEWS, ChartOptions, View
-from .templates import templates
 
 __all__ = [
     "CARRIED",
@@ -30,7 +29,6 @@ __all__ = [
     "posted",
     "script",
     "script_tags",
-    "templates",
     "vega",
     "version",
 ]

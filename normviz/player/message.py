@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import charts
-from ..anatomy.walk import CARRIED, walk
 from ..catalog import PROBES
 from ..charts.palette import COMPARING, PALETTE, paper
 from ..observed import configured
 from ..runs import Recording
 from ..runs.lane import Lane
 from .specs import Axes, ChartOptions, axes, specs, walkable
+from .walk import CARRIED, walk
 
 Have = tuple[int, int]
 """Of one lane: losses and layer records that the browser has."""

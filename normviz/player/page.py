@@ -8,8 +8,8 @@ from dataclasses import replace
 from html import escape
 from typing import Any, TypedDict, Unpack
 
-from ..duel import names
 from ..observed import Settings
+from ..runs import names
 from ..runs.lane import Lane
 from .bundle import SCRIPTS, css
 from .message import CARRIED, Sent, choices, message, numbers, offered, plans

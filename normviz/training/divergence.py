@@ -20,8 +20,8 @@ from ..model.data import Task
 from ..model.flat import Flat
 from ..model.recurrent import Recurrent
 from ..model.transformer import Transformer
-from ..probes import Recorder
 from .events import Diverged
+from .probes import Recorder
 
 TIMES_CHANCE = 100.0
 PATIENCE = 20

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
-from .. import probes
 from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..catalog.inits import EMBEDDINGS, MATRICES
@@ -22,6 +21,7 @@ from ..model.flat import Flat
 from ..model.marks import mark_of
 from ..model.sites import Tap, untapped
 from ..model.transformer import Transformer
+from . import probes
 from .engine import Batch, Engine
 
 

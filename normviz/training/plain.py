@@ -1,6 +1,6 @@
 """Training in plain PyTorch, as an exported script has it: `normviz.export.script` quotes these functions.
 
-They do what `initialise`, `profile` and the engine `eager` do, to the model of `normviz.anatomy`.
+They do what `initialise`, `profile` and the engine `eager` do, to the model of `normviz.lessons.anatomy`.
 """
 
 from __future__ import annotations

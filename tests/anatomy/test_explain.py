@@ -10,11 +10,12 @@ import torch
 from crossing_kit import case, changes, pairs
 from model_kit import assert_the_same
 
-from normviz import RunConfig, anatomy
-from normviz.anatomy.patterns import GAINS, patterns
+from normviz import RunConfig
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES, V_NORMS
+from normviz.catalog.patterns import GAINS, patterns
 from normviz.catalog.scheme import Gain, Slots
 from normviz.config import SETTINGS
+from normviz.lessons import anatomy
 
 PRACTICE: list[dict[str, object]] = [
     *changes("task", "dropout", *(name for name, one in SETTINGS.items() if one.training)),

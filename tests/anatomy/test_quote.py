@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from normviz.anatomy.quote import Quotation
+from normviz.lessons.anatomy.quote import Quotation
 from normviz.model.batches import markov
 from normviz.model.draws import generator
 

@@ -11,9 +11,9 @@ import pytest
 from crossing_kit import case, pairs
 
 from normviz import RunConfig
-from normviz.anatomy.walk import CARRIED, MOST_ROWS, walk
 from normviz.catalog import SCHEMES
 from normviz.catalog.scheme import Place, Slots
+from normviz.player.walk import CARRIED, MOST_ROWS, walk
 
 DEPTHS = (1, 2, 12, 30, 1000)
 NORMS = (

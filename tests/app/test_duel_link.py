@@ -9,10 +9,10 @@ from crossing_kit import case
 from normviz.app.session import duel_link
 
 from normviz import RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS
 from normviz.limits import SEEDS
 from normviz.links import encode
-from normviz.tour import STEPS
 
 HERO = PRESETS["hero"].lanes()
 

@@ -18,22 +18,22 @@ from hypothesis import strategies as st
 from normviz.app.session import duel_link
 from typer.testing import CliRunner
 
-from normviz.by_hand import HandError, matrix, number
-from normviz.by_hand import links as hand
 from normviz.cli import main
 from normviz.config import RANGES, ConfigError, RunConfig
 from normviz.export import read_configs
+from normviz.lessons.by_hand import HandError, matrix, number
+from normviz.lessons.by_hand import links as hand
 from normviz.links import FIELDS, decode
 from normviz.links import settings as words_of
-from normviz.maps import link as map_link
-from normviz.maps.grid import SweepError
 from normviz.model import texts as kept
 from normviz.model.characters import TextError
-from normviz.norm_cost.result import CostSetting
 from normviz.own_model.client import check
 from normviz.own_model.source import parse_config
 from normviz.runs.search import search
 from normviz.runs.store import Query, Store
+from normviz.studies.maps import link as map_link
+from normviz.studies.maps.grid import SweepError
+from normviz.studies.norm_cost.result import CostSetting
 
 LONGEST = 1500
 ANY = st.sampled_from(STRANGE + SCRIPTS) | st.text(max_size=40)

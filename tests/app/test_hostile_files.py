@@ -14,14 +14,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_hostile import VALUES, assert_sentence
 
-from normviz import RunConfig, charts, hosted
+from normviz import RunConfig, hosted
 from normviz.cli.run import read_file
 from normviz.config import ConfigError
 from normviz.export import read_configs
 from normviz.home import VARIABLE, FolderError, home
-from normviz.norm_cost import findings, stored_results
-from normviz.norm_cost.variants import CONTEXTS
 from normviz.runs.store import Store
+from normviz.studies.norm_cost import chart, findings, stored_results
+from normviz.studies.norm_cost.variants import CONTEXTS
 
 SHIPPED = json.loads(stored_results.SHIPPED.read_text())
 WORDS = st.text(max_size=30).map(lambda s: s.replace("\0", "").encode("utf-8", "ignore").decode())
@@ -212,7 +212,7 @@ def test_any_measurement_is_told_or_left_out(
     for it in stored_results.kept(here):
         assert findings.verdict(it) and findings.counted(it) and it.text()
         assert all(findings.finding(it, context.key) for context in CONTEXTS)
-        assert json.dumps(charts.cost.chart(it, "alone"), allow_nan=False)
+        assert json.dumps(chart.chart(it, "alone"), allow_nan=False)
 
 
 def test_the_shipped_measurement_would_be_kept(here: Path) -> None:

@@ -19,9 +19,9 @@ from streamlit.testing.v1.element_tree import Block
 from normviz import RunConfig
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.config import SETTINGS
-from normviz.duel.presets import PRESETS, QUICK
-from normviz.duel.seeds import seeded
+from normviz.lessons.presets import PRESETS, QUICK
 from normviz.links import encode
+from normviz.runs.seeds import seeded
 from normviz.runs.store import Store
 
 

@@ -14,8 +14,8 @@ from page_kit import Open, address, checked, duel, specs, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig
-from normviz.anatomy import code, constants, formula, gradient_path
 from normviz.catalog import PROBES, SCHEMES
+from normviz.lessons.anatomy import code, constants, formula, gradient_path
 from normviz.links import encode
 from normviz.runs.store import Store
 from normviz.training.events import Started

@@ -16,8 +16,18 @@ from hand_kit import EDITED, modules
 from page_kit import address, at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
-from normviz.by_hand import EXPERIMENTS, KEYS, PRESETS, Example, brief, code, links, sentences, work
-from normviz.by_hand.formulas import keras_momentum
+from normviz.lessons.by_hand import (
+    EXPERIMENTS,
+    KEYS,
+    PRESETS,
+    Example,
+    brief,
+    code,
+    links,
+    sentences,
+    work,
+)
+from normviz.lessons.by_hand.formulas import keras_momentum
 
 Open = Callable[..., AppTest]
 

@@ -13,10 +13,10 @@ from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig
-from normviz.duel.presets import PRESETS, quick
+from normviz.lessons.presets import PRESETS, quick
+from normviz.lessons.tour import STEPS
 from normviz.links import encode
 from normviz.runs.store import Run, Store
-from normviz.tour import STEPS
 
 pytestmark = pytest.mark.slow
 

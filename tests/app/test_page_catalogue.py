@@ -8,9 +8,9 @@ import pytest
 from page_kit import at_page, checked, specs, words_of
 from streamlit.testing.v1 import AppTest
 
-from normviz.anatomy import formula, plain
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES
 from normviz.catalog.models import QK_LABELS, census
+from normviz.lessons.anatomy import formula, plain
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from page_kit import address, at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import SCHEMES
-from normviz.choose.answers import Answers
-from normviz.choose.confusions import CONFUSIONS
-from normviz.choose.picks import guide
-from normviz.choose.properties import PROPERTIES, ROWS
+from normviz.lessons.choose.answers import Answers
+from normviz.lessons.choose.confusions import CONFUSIONS
+from normviz.lessons.choose.picks import guide
+from normviz.lessons.choose.properties import PROPERTIES, ROWS
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from normviz.app.session.markdown import sentence
 from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
-from normviz.claims import CLAIMS
-from normviz.claims.record import QUESTIONS
-from normviz.claims.sentences import ORDER, as_json, chip, otherwise
-from normviz.claims.server_jobs import ClaimJobs
-from normviz.claims.stored import number_sentences, shipped_result
 from normviz.runs.engines import computed_by
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.record import QUESTIONS
+from normviz.studies.claims.sentences import ORDER, as_json, chip, otherwise
+from normviz.studies.claims.server_jobs import ClaimJobs
+from normviz.studies.claims.stored import number_sentences, shipped_result
 
 pytestmark = pytest.mark.slow
 

@@ -18,13 +18,13 @@ from test_page_maps import maps, small
 from test_page_text import give, press
 
 from normviz import RunConfig
-from normviz.claims import CLAIMS
-from normviz.claims.server_jobs import ClaimJobs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.runs.frames import Frames
 from normviz.runs.store import Run, Store
 from normviz.runs.store.queue import OTHERS
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.server_jobs import ClaimJobs
 
 pytestmark = pytest.mark.slow
 
@@ -226,7 +226,7 @@ def test_anatomy_measures_within_the_limits(
 def test_a_map_is_one_visitor_s_and_short(
     maps, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normviz.maps.fill import MapJobs
+    from normviz.studies.maps.fill import MapJobs
 
     monkeypatch.setattr(MapJobs, "_work", lambda self: None)  # it stays where it is
     at = maps(small())

@@ -10,9 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from normviz.catalog import SCHEMES
 from normviz.config import RunConfig
-from normviz.duel.names import lane_name
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
 from normviz.links import encode
+from normviz.runs.names import lane_name
 from normviz.runs.store import Store
 from normviz.training.events import Step
 

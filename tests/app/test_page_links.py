@@ -16,13 +16,13 @@ from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
 from normviz import RunConfig, train
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs.frames import Frames
 from normviz.runs.lane import stored_lane
 from normviz.runs.store import Store, retention
-from normviz.tour import STEPS
 from normviz.training.events import Started, Step
 
 

@@ -12,11 +12,11 @@ from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
 from normviz.links import encode
-from normviz.maps import Grid
-from normviz.maps.cell import measure
-from normviz.maps.fill import MapJob, MapJobs
-from normviz.maps.link import MapRequest, ask, standard
 from normviz.runs.store import Store
+from normviz.studies.maps import Grid
+from normviz.studies.maps.cell import measure
+from normviz.studies.maps.fill import MapJob, MapJobs
+from normviz.studies.maps.link import MapRequest, ask, standard
 
 pytestmark = pytest.mark.slow
 

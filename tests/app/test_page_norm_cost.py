@@ -9,10 +9,10 @@ from cost_kit import made
 from page_kit import at_page, checked, words_of
 from streamlit.testing.v1 import AppTest
 
-from normviz.norm_cost import findings, stored_results
-from normviz.norm_cost.client import Lab, State
-from normviz.norm_cost.result import CostSetting
-from normviz.norm_cost.variants import VARIANTS
+from normviz.studies.norm_cost import findings, stored_results
+from normviz.studies.norm_cost.client import Lab, State
+from normviz.studies.norm_cost.result import CostSetting
+from normviz.studies.norm_cost.variants import VARIANTS
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from page_kit import Open, address, checked, chips, duel, runs, shown, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.config import RunConfig
-from normviz.duel.presets import PRESETS
-from normviz.duel.suggest import suggestions
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.suggest import suggestions
+from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
-from normviz.tour import STEPS
 
 pytestmark = pytest.mark.slow
 

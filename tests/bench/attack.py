@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from normviz.bench.load import NICE, Observed
+from normviz.cli.bench_load import NICE, Observed
 
 from .attackers import ATTACKS
 from .churn import shared

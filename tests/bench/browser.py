@@ -23,18 +23,18 @@ from live_kit import in_browser, put_live_page
 from playwright.sync_api import Page
 
 from normviz import RunConfig, train
-from normviz.bench.speed import REFERENCE, encoder, peer_step
+from normviz.browser.link import BROWSER_TASKS, VARIANTS, variant
+from normviz.browser.model import browser_model
+from normviz.browser.page import live_schemes
 from normviz.catalog import INITS
-from normviz.duel.presets import PRESETS
-from normviz.export.live import live_schemes
-from normviz.export.live_link import BROWSER_TASKS, VARIANTS, variant
+from normviz.cli.bench_speed import REFERENCE, encoder, peer_step
 from normviz.home import shipped
+from normviz.lessons.presets import PRESETS
 from normviz.player import folder, joined
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
 from normviz.runs.lane import Lane
 from normviz.training.events import Step
-from normviz.training.tape.browser import browser_model
 from normviz.training.tape.compile import Unsupported
 
 from .kit import interleaved, median_range, visited

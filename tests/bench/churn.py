@@ -15,11 +15,11 @@ from statistics import median
 import typer
 
 from normviz import RunConfig
-from normviz.bench.load import Crowd, most, spread
-from normviz.bench.server import MIB, Server, Weight, served, wait_for, weigh
+from normviz.cli.bench_load import Crowd, most, spread
+from normviz.cli.bench_server import MIB, Server, Weight, served, wait_for, weigh
 from normviz.config import estimated_seconds
-from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS, SWITCH
+from normviz.lessons.presets import PRESETS
 from normviz.links import encode
 from normviz.runs.store import retention
 

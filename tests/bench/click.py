@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
-from normviz.bench.load import spread
-from normviz.bench.server import wait_for
-from normviz.duel.presets import PRESETS
+from normviz.cli.bench_load import spread
+from normviz.cli.bench_server import wait_for
 from normviz.execution.client import SupervisorClient
+from normviz.lessons.presets import PRESETS
 from normviz.runs.store import Store
 
 

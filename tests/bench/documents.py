@@ -17,15 +17,15 @@ from pathlib import Path
 from cogapp import Cog
 
 from normviz.catalog import SCHEMES
-from normviz.duel.names import lane_name
-from normviz.duel.presets import PRESETS
 from normviz.home import shipped
 from normviz.hosted import LIMITS
-from normviz.maps.link import standard
-from normviz.maps.points import shipped_point
-from normviz.maps.standard import MAPS
-from normviz.maps.summary import frontier
+from normviz.lessons.presets import PRESETS
 from normviz.runs.archive import load
+from normviz.runs.names import lane_name
+from normviz.studies.maps.link import standard
+from normviz.studies.maps.points import shipped_point
+from normviz.studies.maps.standard import MAPS
+from normviz.studies.maps.summary import frontier
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "assets/deploy/README.md")

@@ -18,13 +18,13 @@ from early_kit import grids, stops
 from normviz import RunConfig, train
 from normviz.cores import cores
 from normviz.home import shipped
-from normviz.maps.cell import warm
-from normviz.maps.early import MEASURED, applies, looks
 from normviz.observed import configured
 from normviz.runs import RecordingBuilder
 from normviz.runs.archive import load
 from normviz.runs.statistics import wilson
 from normviz.runs.verdict import LEARNED, Verdict
+from normviz.studies.maps.cell import warm
+from normviz.studies.maps.early import MEASURED, applies, looks
 
 FIRST_SEED = 1000
 

@@ -12,7 +12,7 @@ import typer
 from browser_kit import chromium
 from PIL import Image
 
-from normviz.bench.server import served
+from normviz.cli.bench_server import served
 
 SIZE: Any = {"width": 1280, "height": 720}
 FOUR = "?v=1&lanes=4&scheme=pre,post,peri,sandwich"

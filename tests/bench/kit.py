@@ -14,7 +14,7 @@ import psutil
 from browser_kit import chromium
 from playwright.sync_api import Page
 
-from normviz.bench.server import serving
+from normviz.cli.bench_server import serving
 
 SIZE = "headless Chromium at 1280 x 900"
 T = TypeVar("T")

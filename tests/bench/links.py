@@ -19,13 +19,13 @@ import typer
 from page_kit import VIEWS, view_at
 from streamlit.testing.v1 import AppTest
 
-from normviz.by_hand.links import CODEC as HAND
-from normviz.choose.answers import CODEC as CHOOSE
 from normviz.config import CHOICES, RANGES
 from normviz.execution.client import SupervisorClient
 from normviz.home import home
+from normviz.lessons.by_hand.links import CODEC as HAND
+from normviz.lessons.choose.answers import CODEC as CHOOSE
 from normviz.links import DUEL
-from normviz.maps.link import CODEC as MAPS
+from normviz.studies.maps.link import CODEC as MAPS
 
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""

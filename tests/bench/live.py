@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import typer
 
-from normviz.bench.server import cpu, served
+from normviz.cli.bench_server import cpu, served
 
 from .kit import SIZE, cores, interleaved, medians, plain, visited
 

@@ -237,7 +237,7 @@ MUTATIONS = (
         "a gain that two sublayers share has the gradient of one", f"{TAPE} tests/model/test_practice.py",
     ),
     Mutation(
-        "browser-value-gain", "normviz/training/tape/browser.py",
+        "browser-value-gain", "normviz/browser/model.py",
         'qkv - 2 * d * d, gain(at, "value"))', 'qkv - 2 * d * d, gain(at, "query_key"))',
         "a page that trains starts DeepNorm's values unscaled", "tests/export/test_browser_model.py",
     ),
@@ -253,23 +253,23 @@ MUTATIONS = (
     ),
     # probes
     Mutation(
-        "token-cosine-pairs", "normviz/probes/instruments.py",
+        "token-cosine-pairs", "normviz/training/probes/instruments.py",
         "/ (x.shape[2] - 1)", "/ x.shape[2]",
         "off by one: a token is paired with itself", "tests/probes",
     ),
     Mutation(
-        "blocks-mixed", "normviz/probes/instruments.py",
+        "blocks-mixed", "normviz/training/probes/instruments.py",
         "tuple(x.view(-1, 2).mean(1) for x in", "tuple(x.view(2, -1).mean(0) for x in",
         "wrong axis of a mean: of blocks, not of attention and FFN", "tests/probes",
     ),
     Mutation(
-        "gradient-of-both-paths", "normviz/probes/recorder.py",
+        "gradient-of-both-paths", "normviz/training/probes/recorder.py",
         "            x = x.view_as(x)\n", "",
         "the stream's gradient counts a path twice in Post-LN alone",
         "tests/probes tests/model/test_known_facts.py",
     ),
     Mutation(
-        "recurrent-step-off", "normviz/probes/recurrent.py",
+        "recurrent-step-off", "normviz/training/probes/recurrent.py",
         "for x in states[i][:-1]]", "for x in states[i][1:]]",
         "off by one: a step's gradient with the state after it", "tests/probes",
     ),
@@ -399,25 +399,25 @@ MUTATIONS = (
     ),
     # duel
     Mutation(
-        "outcome-sign", "normviz/duel/outcome.py",
+        "outcome-sign", "normviz/runs/outcome.py",
         "compare([b for _, b in losses], [a for a, _ in losses])",
         "compare([a for a, _ in losses], [b for _, b in losses])",
         "wrong sign: the worse lane is said to be better", "tests/duel tests/app/test_page_outcome.py",
     ),
     Mutation(
-        "data-seed-not-moved", "normviz/duel/seeds.py",
+        "data-seed-not-moved", "normviz/runs/seeds.py",
         "data_seed=config.data_seed + k", "data_seed=config.data_seed",
         "a seed not moved: repeats see the same batches",
         "tests/duel tests/maps tests/export/test_export_seeds.py",
     ),
     Mutation(
-        "preset-rate", "normviz/duel/presets.py",
+        "preset-rate", "normviz/lessons/presets.py",
         "pre = RunConfig(lr=0.1, steps=150)", "pre = RunConfig(lr=0.01, steps=150)",
         "default changed: the preset of a high rate has a usual one",
         "tests/duel tests/runs/test_shipped.py tests/tour",
     ),
     Mutation(
-        "diverged-compared", "normviz/duel/outcome.py",
+        "diverged-compared", "normviz/runs/outcome.py",
         'not math.isfinite(run.final) or run.status == "diverged"', "not math.isfinite(run.final)",
         "a diverged run takes part in a mean", "tests/duel",
     ),
@@ -454,12 +454,12 @@ MUTATIONS = (
         "wrong unit: MiB for MB", "tests/test_hosted.py tests/runs/test_retention.py",
     ),
     Mutation(
-        "closed-pages-watch", "normviz/presence.py",
+        "closed-pages-watch", "app/session/open_pages.py",
         "for name, it in self._pages.items() if self.is_open(name)}", "for name, it in self._pages.items()}",
         "runs go on for pages that were closed", "tests/test_presence.py tests/execution/test_unwatched.py",
     ),
     Mutation(
-        "hanging-is-healthy", "normviz/health.py",
+        "hanging-is-healthy", "normviz/execution/health.py",
         'self.supervisor in ("alive", "starting")', 'self.supervisor in ("alive", "starting", "silent")',
         "a hanging server is said to be well", "tests/test_health.py",
     ),
@@ -571,89 +571,89 @@ MUTATIONS = (
     ),
     # maps
     Mutation(
-        "best-seed-trains", "normviz/maps/summary.py",
+        "best-seed-trains", "normviz/studies/maps/summary.py",
         "return median(p.capped for p in seeds) <= trained_below(",
         "return min(p.capped for p in seeds) <= trained_below(",
         "a map's frontier is that of the best seed", "tests/maps tests/choose",
     ),
     Mutation(
-        "map-link-without-seeds", "normviz/maps/link.py",
+        "map-link-without-seeds", "normviz/studies/maps/link.py",
         '"up": self.up, "seeds": str(self.grid.seeds)}', '"up": self.up}',
         "a link parameter lost: the seeds of a map", "tests/maps tests/app/test_page_maps.py",
     ),
     Mutation(
-        "filling-not-stopped", "normviz/maps/jobs.py",
+        "filling-not-stopped", "normviz/studies/maps/jobs.py",
         "job.stopped, job.why = True, why", "job.why = why",
         "a stop that is ignored: a map fills on",
         "tests/maps tests/test_presence.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
     ),
     Mutation(
-        "map-of-a-telling-text", "normviz/maps/jobs.py",
+        "map-of-a-telling-text", "normviz/studies/maps/jobs.py",
         "        text_privacy.check(wanted.configs)\n", "",
         "disabled check: a map trains what tells a text",
         "tests/maps tests/training/test_text_privacy.py tests/app/test_page_private.py",
     ),
     # claims
     Mutation(
-        "less-is-more", "normviz/claims/rule.py",
+        "less-is-more", "normviz/studies/claims/rule.py",
         'outcome = "true" if mean.high < equal else "false"',
         'outcome = "true" if mean.high > equal else "false"',
         "wrong sign: claims hold that are contradicted", "tests/claims/test_claims.py",
     ),
     Mutation(
-        "holds-swapped", "normviz/claims/rule.py",
+        "holds-swapped", "normviz/studies/claims/rule.py",
         'kind = "holds" if outcomes == {"true"} else "holds in part"',
         'kind = "holds in part" if outcomes == {"true"} else "holds"',
         "wrong word: holds and holds in part are swapped", "tests/claims/test_claims.py",
     ),
     Mutation(
-        "falling-runs-decide", "normviz/claims/rule.py",
+        "falling-runs-decide", "normviz/studies/claims/rule.py",
         "product(*((measured, lower) for _, measured, lower in choices))",
         "product(*((measured, measured) for _, measured, lower in choices))",
         "disabled check: a run that still fell decides a claim", "tests/claims/test_claims.py",
     ),
     Mutation(
-        "rate-chosen-on-the-judge", "normviz/claims/numbers.py",
+        "rate-chosen-on-the-judge", "normviz/studies/claims/numbers.py",
         "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others)",
         "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in (sample,))",
         "a rate is chosen on the seed that it is judged on", "tests/claims",
     ),
     # choose
     Mutation(
-        "gradient-gain-inverted", "normviz/choose/facts.py",
+        "gradient-gain-inverted", "normviz/lessons/choose/facts.py",
         "gain = grad[:, 0] / grad[:, -1]", "gain = grad[:, -1] / grad[:, 0]",
         "the gradient is said to vanish where it explodes", "tests/choose",
     ),
     Mutation(
-        "most-failures-win", "normviz/choose/picks.py",
+        "most-failures-win", "normviz/lessons/choose/picks.py",
         'fewest = min(len(it.compared("does not train")) for it in able)',
         'fewest = max(len(it.compared("does not train")) for it in able)',
         "without tuning the least robust placement is picked", "tests/choose",
     ),
     # labs
     Mutation(
-        "drift-by-scale", "normviz/labs/drift.py",
+        "drift-by-scale", "normviz/studies/labs/drift.py",
         "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
         "a norm lowers the drift by its scale alone", "tests/claims/test_experiments.py",
     ),
     Mutation(
-        "edge-of-sgd", "normviz/labs/sharpness.py",
+        "edge-of-sgd", "normviz/studies/labs/sharpness.py",
         "edge = (2 + 2 * config.beta1) / ((1 - config.beta1) * config.lr)", "edge = 2 / config.lr",
         "Adam is compared with SGD's edge", "tests/claims/test_sharpness.py tests/claims/test_labs.py",
     ),
     # norm_cost
     Mutation(
-        "interval-of-90", "normviz/norm_cost/result.py",
+        "interval-of-90", "normviz/studies/norm_cost/result.py",
         "<= (1 - CONFIDENCE) / 2:", "<= 1 - CONFIDENCE:",
         "an interval of 90 % is called one of 95 %", "tests/norm_cost",
     ),
     Mutation(
-        "cost-less-is-more", "normviz/norm_cost/findings.py",
+        "cost-less-is-more", "normviz/studies/norm_cost/findings.py",
         "'less' if less > 0 else 'more'", "'more' if less > 0 else 'less'",
         "wrong word: RMSNorm takes more where it takes less", "tests/norm_cost",
     ),
     Mutation(
-        "lab-beside-training", "normviz/norm_cost/lab.py",
+        "lab-beside-training", "normviz/studies/norm_cost/lab.py",
         "lock = MachineLock(folder, alone=True)", "lock = MachineLock(folder)",
         "a lock not taken: times are measured beside training",
         "tests/norm_cost tests/execution/test_runner.py",
@@ -710,29 +710,29 @@ MUTATIONS = (
     ),
     # anatomy
     Mutation(
-        "gradient-norm-misplaced", "normviz/anatomy/formula.py",
+        "gradient-norm-misplaced", "normviz/lessons/anatomy/formula.py",
         'if s.norm_in else "")\n        terms.append(', 'if s.norm_out else "")\n        terms.append(',
         "the gradient's formula has the wrong norm", "tests/anatomy",
     ),
     Mutation(
-        "qkv-norms-counted-twice", "normviz/anatomy/parameters.py",
+        "qkv-norms-counted-twice", "normviz/lessons/anatomy/parameters.py",
         "    for _ in range(3):\n", "    for _ in range(2):\n",
         "the norm of the values is not counted", "tests/anatomy tests/model/test_parameters.py",
     ),
     Mutation(
-        "code-ffn-number", "normviz/anatomy/code.py",
+        "code-ffn-number", "normviz/lessons/anatomy/code.py",
         'k = "2 * b - 1" if branch == "attention" else "2 * b"',
         'k = "2 * b" if branch == "attention" else "2 * b - 1"',
         "pasted code swaps the numbers of sublayers", "tests/anatomy tests/export/test_script.py",
     ),
     # by_hand
     Mutation(
-        "running-variance-biased", "normviz/by_hand/formulas.py",
+        "running-variance-biased", "normviz/lessons/by_hand/formulas.py",
         "variance=start + (1 - start) * unbiased,", "variance=start + (1 - start) * variance,",
         "BatchNorm's running variance is not PyTorch's", "tests/by_hand tests/parity/test_by_hand_keras.py",
     ),
     Mutation(
-        "hand-link-without-momentum", "normviz/by_hand/links.py",
+        "hand-link-without-momentum", "normviz/lessons/by_hand/links.py",
         '"padding", "passes", "momentum")\nWHOLE', '"padding", "passes")\nWHOLE',
         "a link parameter lost: the momentum", "tests/by_hand tests/app/test_page_by_hand.py",
     ),
@@ -778,13 +778,13 @@ MUTATIONS = (
     ),
     # tour
     Mutation(
-        "right-guess-is-wrong", "normviz/tour.py",
+        "right-guess-is-wrong", "normviz/lessons/tour.py",
         "return 0 if post < 1 / EVEN else 1 if post > EVEN else 2",
         "return 1 if post < 1 / EVEN else 0 if post > EVEN else 2",
         "the tour calls the right guess wrong", "tests/tour tests/app/test_page_tour.py",
     ),
     Mutation(
-        "tour-says-anyway", "normviz/tour.py",
+        "tour-says-anyway", "normviz/lessons/tour.py",
         "        if not self.holds(runs):\n            return None\n", "",
         "disabled check: the tour's text on runs that ended otherwise",
         "tests/tour tests/app/test_page_tour.py",

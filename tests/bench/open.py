@@ -12,7 +12,7 @@ import typer
 from browser_kit import SEEN, chromium
 from playwright.sync_api import Browser
 
-from normviz.bench.server import served, wait_for
+from normviz.cli.bench_server import served, wait_for
 
 from .kit import cores, interleaved, medians, plain
 

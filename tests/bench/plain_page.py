@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from normviz.catalog.probes import PROBES
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.shipped import adopt

@@ -8,8 +8,8 @@ import typer
 from queue_kit import A_SECOND, EVERY, SimulatedQueue, simulate
 
 from normviz.config import estimated_seconds
-from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS
+from normviz.lessons.presets import PRESETS
 
 
 def main(minutes: float = 20.0) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from normviz import train
-from normviz.duel.presets import PRESETS
-from normviz.duel.seeds import seeded
-from normviz.result import collect
+from normviz.export.result import collect
+from normviz.lessons.presets import PRESETS
 from normviz.runs import Recording
+from normviz.runs.seeds import seeded
 
 FILE = Path(__file__).with_name("results.json")
 SEEDS = 8

@@ -11,17 +11,17 @@ from pathlib import Path
 import typer
 
 from normviz.catalog import SCHEMES
-from normviz.claims import CLAIMS
-from normviz.claims.drive import stored_result as from_runs
-from normviz.claims.stored import folder, read_result
-from normviz.duel.presets import PRESETS
-from normviz.maps.link import standard
-from normviz.maps.points import read_points as points
-from normviz.maps.standard import MAPS
-from normviz.result import Duel, Result
+from normviz.export.result import Duel, Result
+from normviz.lessons.presets import PRESETS
 from normviz.runs import Recording, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.drive import stored_result as from_runs
+from normviz.studies.claims.stored import folder, read_result
+from normviz.studies.maps.link import standard
+from normviz.studies.maps.points import read_points as points
+from normviz.studies.maps.standard import MAPS
 
 RUN = (
     "key, config, status, origin, probes, device, threads, parameters, chance, floor, text, "

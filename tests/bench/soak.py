@@ -27,7 +27,7 @@ import typer
 from backend_kit import LONG, SHORT, Lane, wait_for
 from hostile_kit import link, query
 
-from normviz.bench.server import below, free_port
+from normviz.cli.bench_server import below, free_port
 from normviz.home import VARIABLE
 from normviz.runs.store import Store
 from normviz.runs.store.repair import damage

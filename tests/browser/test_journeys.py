@@ -33,12 +33,12 @@ from playwright.sync_api import Browser, Locator, Page
 
 from normviz import RunConfig
 from normviz.catalog import WORDS
-from normviz.duel.names import lane_name
-from normviz.duel.presets import PRESETS
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
-from normviz.maps.link import ask
+from normviz.runs.names import lane_name
 from normviz.runs.store import Run, Store
-from normviz.tour import STEPS
+from normviz.studies.maps.link import ask
 
 pytestmark = pytest.mark.browser
 

@@ -12,9 +12,9 @@ from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 
 from normviz import RunConfig, train
-from normviz.duel.presets import PRESETS
-from normviz.export.live import live_page
+from normviz.browser.page import live_page
 from normviz.home import shipped
+from normviz.lessons.presets import PRESETS
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
 from normviz.runs.lane import Lane

@@ -9,7 +9,7 @@ from hand_kit import CASES, EDITED, F64, array, examples, modules, outputs, rows
 from hypothesis import given
 from torch import nn
 
-from normviz.by_hand import (
+from normviz.lessons.by_hand import (
     KEYS,
     PRESETS,
     Example,
@@ -21,7 +21,7 @@ from normviz.by_hand import (
     steps,
     work,
 )
-from normviz.by_hand.formulas import running
+from normviz.lessons.by_hand.formulas import running
 
 
 @pytest.mark.parametrize("case", CASES)

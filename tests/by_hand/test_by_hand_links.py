@@ -10,8 +10,8 @@ from hand_kit import EDITED, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normviz.by_hand import Example, links
-from normviz.by_hand.links import NAMES, OpenedExample, as_params, decode, encode
+from normviz.lessons.by_hand import Example, links
+from normviz.lessons.by_hand.links import NAMES, OpenedExample, as_params, decode, encode
 
 PARAMS = as_params(EDITED)
 

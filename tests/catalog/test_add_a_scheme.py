@@ -15,11 +15,12 @@ import pytest
 from model_kit import assert_the_same
 from peek import at_start, steps_of
 
-from normviz import ConfigError, RunConfig, anatomy
-from normviz.anatomy.walk import walk
+from normviz import ConfigError, RunConfig
 from normviz.catalog import SCHEMES, STREAMS
 from normviz.catalog.scheme import ONE, ZERO, Constant, Gain, Place, Scheme, Slots
+from normviz.lessons import anatomy
 from normviz.links import decode, encode
+from normviz.player.walk import walk
 
 README = (Path(__file__).parents[2] / "normviz" / "README.md").read_text()
 Register = Callable[[Scheme], Scheme]

@@ -68,8 +68,8 @@ from normviz.catalog import NORMS
 from normviz.cli.app import main
 from normviz.config import engine_here, engine_of
 from normviz.links import decode, encode
-from normviz.maps.grid import grid_of
-from normviz.maps.link import spanning
+from normviz.studies.maps.grid import grid_of
+from normviz.studies.maps.link import spanning
 from normviz.model.norms import make_norm
 from normviz.runs.search import search
 from normviz.training.events import Started, Step

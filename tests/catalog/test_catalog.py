@@ -8,7 +8,6 @@ import pytest
 from crossing_kit import case
 
 from normviz import catalog
-from normviz.anatomy.code import CONSTRAINTS as CODE
 from normviz.catalog import (
     CONSTRAINTS,
     INITS,
@@ -24,12 +23,13 @@ from normviz.catalog.inits import BIASES, ROLES
 from normviz.catalog.registry import Registry
 from normviz.catalog.schemes import classic
 from normviz.config import RunConfig
-from normviz.duel.presets import PRESETS
+from normviz.lessons.anatomy.code import CONSTRAINTS as CODE
+from normviz.lessons.presets import PRESETS
 from normviz.model import constraint
 from normviz.model.data import TASKS as TASK_CLASSES
 from normviz.model.norms import BUILDERS
 from normviz.model.qk_norm import QK, V
-from normviz.probes import INSTRUMENTS
+from normviz.training.probes import INSTRUMENTS
 
 MAY_BE_EMPTY = ("oracle", "warning", "used_by", "code", "last")
 REGISTRIES: dict[str, Registry[Any]] = {

@@ -13,8 +13,11 @@ import pytest
 
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.models import LANGUAGE, TABLE
-from normviz.choose import facts, picks
-from normviz.choose.answers import (
+from normviz.config import RunConfig
+from normviz.formats import listed
+from normviz.home import shipped
+from normviz.lessons.choose import facts, picks
+from normviz.lessons.choose.answers import (
     MODERN,
     NAMES,
     Answers,
@@ -25,19 +28,16 @@ from normviz.choose.answers import (
     measured_at,
     options,
 )
-from normviz.choose.confusions import CONFUSIONS
-from normviz.choose.picks import guide, ranked
-from normviz.choose.properties import PROPERTIES, ROWS, deepest, norms_a_block, rates, table
-from normviz.claims import CLAIMS
-from normviz.claims.records.quality import EQUAL
-from normviz.config import RunConfig
-from normviz.formats import listed
-from normviz.home import shipped
+from normviz.lessons.choose.confusions import CONFUSIONS
+from normviz.lessons.choose.picks import guide, ranked
+from normviz.lessons.choose.properties import PROPERTIES, ROWS, deepest, norms_a_block, rates, table
 from normviz.links import decode as decode_duel
-from normviz.maps.layout import maps
-from normviz.maps.link import decode as decode_map
-from normviz.maps.link import standard
 from normviz.runs.shipped import cell_keys
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.records.quality import EQUAL
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.link import decode as decode_map
+from normviz.studies.maps.link import standard
 
 MAPS = shipped("assets") / "maps"
 Row = tuple[RunConfig, np.ndarray, np.ndarray, dict]

@@ -20,14 +20,22 @@ from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.catalog.models import Model, census
 from normviz.charts.claim import chart, finding, has_links
-from normviz.claims import CLAIMS, Claim
-from normviz.claims.drive import ClaimError, run, stored_result
-from normviz.claims.evidence import FINAL, CellResult, trains
-from normviz.claims.figure import drawn, linked
-from normviz.claims.numbers import log_slope
-from normviz.claims.record import Curve, Layers, Strip, fits
-from normviz.claims.records.census import lead
-from normviz.claims.rule import (
+from normviz.config import ENGINE
+from normviz.export.pictures import picture
+from normviz.limits import MAX_SWEEP_SEEDS
+from normviz.links import decode
+from normviz.runs.archive import load
+from normviz.runs.shipped import adopt
+from normviz.runs.statistics import T90, T95, interval
+from normviz.runs.store import Store
+from normviz.studies.claims import CLAIMS, Claim
+from normviz.studies.claims.drive import ClaimError, run, stored_result
+from normviz.studies.claims.evidence import FINAL, CellResult, trains
+from normviz.studies.claims.figure import drawn, linked
+from normviz.studies.claims.numbers import log_slope
+from normviz.studies.claims.record import Curve, Layers, Strip, fits
+from normviz.studies.claims.records.census import lead
+from normviz.studies.claims.rule import (
     All,
     Between,
     Correlated,
@@ -41,9 +49,9 @@ from normviz.claims.rule import (
     judge,
     value_sentence,
 )
-from normviz.claims.sentences import basis, chip, expected
-from normviz.claims.ship import DEEP, FEW
-from normviz.claims.stored import (
+from normviz.studies.claims.sentences import basis, chip, expected
+from normviz.studies.claims.ship import DEEP, FEW
+from normviz.studies.claims.stored import (
     SECOND,
     ClaimResult,
     explained,
@@ -53,18 +61,10 @@ from normviz.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.claims.stored import read_result as read_file
-from normviz.config import ENGINE
-from normviz.export.pictures import picture
-from normviz.limits import MAX_SWEEP_SEEDS
-from normviz.links import decode
-from normviz.maps import Cell, Done, Reused
-from normviz.maps.cell import measure
-from normviz.maps.points import Point
-from normviz.runs.archive import load
-from normviz.runs.shipped import adopt
-from normviz.runs.statistics import T90, T95, interval
-from normviz.runs.store import Store
+from normviz.studies.claims.stored import read_result as read_file
+from normviz.studies.maps import Cell, Done, Reused
+from normviz.studies.maps.cell import measure
+from normviz.studies.maps.points import Point
 from normviz.training.schedule import coarse
 
 # Rules

@@ -12,9 +12,11 @@ import torch
 from claims_kit import TINY
 
 from normviz import RunConfig
-from normviz.claims import CLAIMS, Claim
-from normviz.claims import figure as figures
-from normviz.claims.evidence import (
+from normviz.model.data import make_task
+from normviz.runs.recording import Recording, collect
+from normviz.studies.claims import CLAIMS, Claim
+from normviz.studies.claims import figure as figures
+from normviz.studies.claims.evidence import (
     FINAL,
     GRADIENT,
     GRADIENT_GROWTH,
@@ -24,9 +26,9 @@ from normviz.claims.evidence import (
     Sample,
     setting,
 )
-from normviz.claims.numbers import best_rate, depth_slope, largest, separation
-from normviz.claims.record import Scatter
-from normviz.claims.stored import (
+from normviz.studies.claims.numbers import best_rate, depth_slope, largest, separation
+from normviz.studies.claims.record import Scatter
+from normviz.studies.claims.stored import (
     ClaimResult,
     Series,
     at_edge,
@@ -36,11 +38,9 @@ from normviz.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.labs import composite, confidence, drift, drop
-from normviz.maps.grid import Cell
-from normviz.maps.points import shipped_point
-from normviz.model.data import make_task
-from normviz.runs.recording import Recording, collect
+from normviz.studies.labs import composite, confidence, drift, drop
+from normviz.studies.maps.grid import Cell
+from normviz.studies.maps.points import shipped_point
 from normviz.training.loop import train
 
 # The records

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 from crossing_kit import case
 
 from normviz.charts import spark
-from normviz.claims import CLAIMS, Claim
-from normviz.claims.figure import drawn
-from normviz.claims.record import QUESTIONS
-from normviz.claims.stored import finding, shipped_result
+from normviz.studies.claims import CLAIMS, Claim
+from normviz.studies.claims.figure import drawn
+from normviz.studies.claims.record import QUESTIONS
+from normviz.studies.claims.stored import finding, shipped_result
 
 
 def test_every_claim_answers_a_question_with_the_outcomes_that_it_has() -> None:

@@ -15,19 +15,19 @@ from backend_kit import wait_for
 from claims_kit import COUNTED
 from cost_kit import made
 
-from normviz.claims import Claim
-from normviz.claims.drive import run
-from normviz.claims.lab_process import Reading, measure_all
-from normviz.claims.rule import Between, Part
-from normviz.claims.server_jobs import ClaimJobs
 from normviz.config import RunConfig
 from normviz.execution import local, process
-from normviz.labs import drop, speed
 from normviz.model.families import build
 from normviz.model.transformer import Transformer
-from normviz.norm_cost.result import Ratio
 from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock
+from normviz.studies.claims import Claim
+from normviz.studies.claims.drive import run
+from normviz.studies.claims.lab_process import Reading, measure_all
+from normviz.studies.claims.rule import Between, Part
+from normviz.studies.claims.server_jobs import ClaimJobs
+from normviz.studies.labs import drop, speed
+from normviz.studies.norm_cost.result import Ratio
 from normviz.training import loop
 
 WAIT_SECONDS = 300

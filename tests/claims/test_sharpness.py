@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from normviz import RunConfig
-from normviz.labs import sharpness
-from normviz.labs.model import batch, begun
+from normviz.studies.labs import sharpness
+from normviz.studies.labs.model import batch, begun
 
 TINY = RunConfig(depth=1, width=4, heads=1, ffn_ratio=1, seq_len=4, batch=2, steps=3, lr=0.01)
 

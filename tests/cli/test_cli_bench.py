@@ -9,7 +9,8 @@ import torch
 from cli_kit import normviz
 
 from normviz import RunConfig
-from normviz.bench import server, speed
+from normviz.cli import bench_server as server
+from normviz.cli import bench_speed as speed
 
 
 @pytest.mark.slow

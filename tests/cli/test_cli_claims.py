@@ -10,12 +10,18 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from normviz.claims import CLAIMS
-from normviz.claims.rule import MARKS
-from normviz.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
-from normviz.claims.stored import finding, folder, read_result, shipped_lanes, shipped_result
 from normviz.cli import main
 from normviz.links import encode
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.rule import MARKS
+from normviz.studies.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
+from normviz.studies.claims.stored import (
+    finding,
+    folder,
+    read_result,
+    shipped_lanes,
+    shipped_result,
+)
 
 
 def normviz(*words: str) -> Result:

@@ -9,10 +9,10 @@ from cost_kit import made
 from typer.testing import CliRunner
 
 from normviz.cli import main, norm_cost
-from normviz.norm_cost import findings, stored_results
-from normviz.norm_cost.findings import CLAIMS
-from normviz.norm_cost.lab import BusyError, Preparing
-from normviz.norm_cost.variants import VARIANTS
+from normviz.studies.norm_cost import findings, stored_results
+from normviz.studies.norm_cost.findings import CLAIMS
+from normviz.studies.norm_cost.lab import BusyError, Preparing
+from normviz.studies.norm_cost.variants import VARIANTS
 
 run = CliRunner().invoke
 

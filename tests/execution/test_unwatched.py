@@ -17,6 +17,7 @@ from backend_kit import LONG, SHORT, Lane, wait_for
 from hosted_kit import supervisor, turn_on
 from hypothesis import given
 from hypothesis import strategies as st
+from normviz.app.session.open_pages import OpenPages
 
 from normviz import RunConfig
 from normviz.config import estimated_gib
@@ -24,13 +25,12 @@ from normviz.execution import housekeeping
 from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
 from normviz.execution.supervisor import Supervisor
 from normviz.limits import TEXT_DIGITS
-from normviz.maps import make
-from normviz.maps.fill import MapJobs
-from normviz.maps.jobs import Job
-from normviz.presence import OpenPages
 from normviz.runs import UNWATCHED
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store, StoreFull
+from normviz.studies.maps import make
+from normviz.studies.maps.fill import MapJobs
+from normviz.studies.maps.jobs import Job
 
 
 class Visited(Lane):

@@ -13,9 +13,10 @@ from crossing_kit import case
 from live_kit import trained_in_node
 
 from normviz import RunConfig, train
+from normviz.browser.link import BROWSER_NORMS
+from normviz.browser.model import browser_model
+from normviz.browser.page import live_schemes
 from normviz.catalog import NORMS, PROBES
-from normviz.export.live import live_schemes
-from normviz.export.live_link import BROWSER_NORMS
 from normviz.model import draws
 from normviz.model.branches import Dropout
 from normviz.model.data import make_task
@@ -23,7 +24,6 @@ from normviz.model.flat import Flat
 from normviz.model.gains import Clock
 from normviz.training.events import Diverged, Step
 from normviz.training.loop import begin
-from normviz.training.tape.browser import browser_model
 from normviz.training.tape.compile import Unsupported
 
 SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
@@ -58,7 +58,7 @@ def test_batches_and_masks_are_those_of_numpy_bit_for_bit() -> None:
         SMALL.replace(task=task, seq_len=seq_len, dropout=0.3, init_seed=2)
         for task, seq_len in (("markov", 8), ("copy", 14), ("prose", 9))
     ]
-    from normviz.export.browser_task import browser_task
+    from normviz.browser.task import browser_task
 
     found = in_node(
         """

@@ -15,16 +15,16 @@ from crossing_kit import case
 from typer.testing import CliRunner
 
 from normviz import RunConfig, train
+from normviz.browser import page as live
+from normviz.browser.link import VARIANTS, live_link, model_file
+from normviz.browser.site import SiteDuel, shipped_duels, site
 from normviz.cli import main
-from normviz.duel.presets import PRESETS
-from normviz.export import live
-from normviz.export.live_link import VARIANTS, live_link, model_file
 from normviz.export.preview import tags
-from normviz.export.site import SiteDuel, shipped_duels, site
+from normviz.lessons.presets import PRESETS
+from normviz.lessons.tour import STEPS
 from normviz.runs import collect
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
-from normviz.tour import STEPS
 
 EVIL = "<script>alert(1)</script>\"'&"
 URL = "https://example.org/norms"
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return [duel for duel in duels if duel.name in chosen()]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("normviz.export.site.shipped_duels", some)
+        patch.setattr("normviz.browser.site.shipped_duels", some)
         done = export_site(
         out, f"{first},{tiny.replace(scheme='post').key}", "--data", home,
         "--title", EVIL, "--url", URL,
@@ -155,7 +155,7 @@ def test_bad_input_gets_one_sentence(
     tmp_path: Path, tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("normviz.cli.export.adopt", lambda store: None)
-    monkeypatch.setattr("normviz.export.site.shipped_duels", lambda store: [])
+    monkeypatch.setattr("normviz.browser.site.shipped_duels", lambda store: [])
     store = Store(tmp_path)
     assert store.keep_all([collect(train(tiny))], "here") == [1]
     assert store.enqueue(tiny) == 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from normviz.claims import Claim
-from normviz.claims.evidence import FINAL, HELD_OUT, at, lab
-from normviz.claims.numbers import slope, tuned, value
-from normviz.claims.record import Curve, Number, Strip, Theory
-from normviz.claims.rule import Between, Fact, Less, Part
+from normviz.studies.claims import Claim
+from normviz.studies.claims.evidence import FINAL, HELD_OUT, at, lab
+from normviz.studies.claims.numbers import slope, tuned, value
+from normviz.studies.claims.record import Curve, Number, Strip, Theory
+from normviz.studies.claims.rule import Between, Fact, Less, Part
 
 TINY = {
     "width": "16",

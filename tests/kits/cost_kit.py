@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from normviz.norm_cost.result import CostSetting, Measurement, Ratio, Row
-from normviz.norm_cost.variants import CASES, KEYS, REFERENCE
+from normviz.studies.norm_cost.result import CostSetting, Measurement, Ratio, Row
+from normviz.studies.norm_cost.variants import CASES, KEYS, REFERENCE
 
 SAME = Ratio(1.0, 0.995, 1.005)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from normviz import RunConfig
-from normviz.maps import Grid, make
-from normviz.maps.early import FlatDetector
 from normviz.observed import configured
 from normviz.runs import Recording
+from normviz.studies.maps import Grid, make
+from normviz.studies.maps.early import FlatDetector
 
 
 def grids() -> list[Grid]:

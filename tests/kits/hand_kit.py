@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import nn
 
-from normviz.by_hand import EXPERIMENTS, PRESETS, Example, Work
+from normviz.lessons.by_hand import EXPERIMENTS, PRESETS, Example, Work
 
 F64 = torch.float64
 EDITED = Example(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from urllib.parse import quote_plus
 
-from normviz.by_hand.links import NAMES as HAND
-from normviz.choose.answers import NAMES as CHOOSE
 from normviz.config import CHOICES, RANGES
+from normviz.lessons.by_hand.links import NAMES as HAND
+from normviz.lessons.choose.answers import NAMES as CHOOSE
 from normviz.links import FIELDS, VIEW
-from normviz.maps.link import NAMES as MAPS
+from normviz.studies.maps.link import NAMES as MAPS
 
 SCRIPTS = (
     "<img src=x onerror=window.pwned=1>", "<script>window.pwned=1</script>", "javascript:window.pwned=1",

@@ -9,11 +9,11 @@ from typing import Any
 from charts_kit import in_node
 
 from normviz import RunConfig
-from normviz.export.browser_task import browser_task
-from normviz.export.live import live_page
+from normviz.browser.model import browser_model
+from normviz.browser.page import live_page
+from normviz.browser.task import browser_task
 from normviz.player import SCRIPTS
 from normviz.runs.lane import Lane
-from normviz.training.tape.browser import browser_model
 
 TRAIN = """
 import { Tape } from "player/tape.js";

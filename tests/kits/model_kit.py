@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from twin import SHARE
 
-from normviz import RunConfig, anatomy
+from normviz import RunConfig
+from normviz.lessons import anatomy
 from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.init import initialise

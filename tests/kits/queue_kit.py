@@ -16,8 +16,8 @@ from unittest import mock
 
 from normviz import RunConfig
 from normviz.config import estimated_seconds
-from normviz.duel.presets import PRESETS
 from normviz.hosted import LIMITS, SWITCH, Refused
+from normviz.lessons.presets import PRESETS
 from normviz.runs.store import Store, queue
 from normviz.runs.store.queue import enqueue
 

@@ -14,7 +14,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from normviz.claims.rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Same, Simple
+from normviz.studies.claims.rule import (
+    Between,
+    Correlated,
+    Less,
+    LessInMost,
+    Most,
+    NotWorse,
+    Same,
+    Simple,
+)
 
 Floats = NDArray[np.float64]
 Drawn = dict[str, Floats]

@@ -22,12 +22,12 @@ from normviz.config import ConfigError
 from normviz.export.pictures import picture as picture_of
 from normviz.limits import MAX_MAPS
 from normviz.links import query
-from normviz.maps import Grid, SweepError, make
-from normviz.maps.layout import maps
-from normviz.maps.link import NAMES, ask, decode, of, spanning, standard
-from normviz.maps.results import GridResults
-from normviz.maps.standard import MAPS
 from normviz.runs.store import Store
+from normviz.studies.maps import Grid, SweepError, make
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.link import NAMES, ask, decode, of, spanning, standard
+from normviz.studies.maps.results import GridResults
+from normviz.studies.maps.standard import MAPS
 
 
 def asked(query: str):

@@ -17,18 +17,18 @@ from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
 from normviz.home import shipped
-from normviz.maps import grid_of, make, missing
-from normviz.maps.cell import measure
-from normviz.maps.early import applies, is_flat
-from normviz.maps.layout import maps
-from normviz.maps.link import standard
-from normviz.maps.points import Point
-from normviz.maps.points import read_points as points
-from normviz.maps.standard import MAPS, Standard
-from normviz.maps.summary import by_place, frontier, trains
 from normviz.runs.archive import load, save_cells
 from normviz.runs.shipped import adopt_cell, adopt_cells, cell_keys
 from normviz.runs.store import Store
+from normviz.studies.maps import grid_of, make, missing
+from normviz.studies.maps.cell import measure
+from normviz.studies.maps.early import applies, is_flat
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.link import standard
+from normviz.studies.maps.points import Point
+from normviz.studies.maps.points import read_points as points
+from normviz.studies.maps.standard import MAPS, Standard
+from normviz.studies.maps.summary import by_place, frontier, trains
 
 pytestmark = pytest.mark.slow
 Maps = Callable[[str], list[Point]]

@@ -16,14 +16,23 @@ from normviz.catalog.probes import recorded_by
 from normviz.catalog.setting import Range
 from normviz.config import RANGES, SETTINGS
 from normviz.home import shipped as shipped_folder
-from normviz.maps import make, missing, stored
-from normviz.maps.cell import measure
-from normviz.maps.early import CUT_OFF, FLAT, GRAD, MEASURED, FlatDetector, applies, is_flat, looks
-from normviz.maps.points import point
 from normviz.runs import collect
 from normviz.runs.archive import load
 from normviz.runs.store import Origin, Store
 from normviz.runs.verdict import judge
+from normviz.studies.maps import make, missing, stored
+from normviz.studies.maps.cell import measure
+from normviz.studies.maps.early import (
+    CUT_OFF,
+    FLAT,
+    GRAD,
+    MEASURED,
+    FlatDetector,
+    applies,
+    is_flat,
+    looks,
+)
+from normviz.studies.maps.points import point
 from normviz.training.events import Step
 
 pytestmark = pytest.mark.slow
@@ -106,7 +115,7 @@ def measured() -> list[RunConfig]:
 
 
 def test_the_rule_applies_to_every_post_ln_run_that_it_was_made_with() -> None:
-    assert len(measured()) == 44  # as normviz/maps/early.py says
+    assert len(measured()) == 44  # as normviz/studies/maps/early.py says
     assert all(map(applies, measured()))
 
 

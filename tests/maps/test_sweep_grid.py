@@ -7,9 +7,9 @@ from crossing_kit import case
 
 from normviz import RunConfig
 from normviz.config import ConfigError
-from normviz.duel.seeds import seeded
-from normviz.maps import Grid, SweepError, grid_of, make
-from normviz.maps.grid import coarse_first
+from normviz.runs.seeds import seeded
+from normviz.studies.maps import Grid, SweepError, grid_of, make
+from normviz.studies.maps.grid import coarse_first
 
 HERO = RunConfig()
 

@@ -15,10 +15,10 @@ from task_kit import WORDS
 
 from normviz import RunConfig
 from normviz.home import VARIABLE
-from normviz.maps import Cluster, SweepError, make, missing
-from normviz.maps.ray import normviz_cell
 from normviz.model import texts
 from normviz.runs.store import Store
+from normviz.studies.maps import Cluster, SweepError, make, missing
+from normviz.studies.maps.ray import normviz_cell
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: P
 
 def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
     """The last test on this cluster."""
-    impatient = "from normviz.maps import ray\nray.PATIENCE = 1.0"
+    impatient = "from normviz.studies.maps import ray\nray.PATIENCE = 1.0"
     words = (*TINY, "steps=20000", "--on", f"ray:{nodes.address}")
     with Driver(nodes.folder, tmp_path, *words, before=impatient) as driver:
         wait_for(nodes.head.training, "a cell in progress")
@@ -115,7 +115,7 @@ def test_another_normviz_on_a_node_is_said() -> None:
 
 
 def test_an_address_where_nobody_answers_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("normviz.maps.ray._ray", lambda settings: None)
+    monkeypatch.setattr("normviz.studies.maps.ray._ray", lambda settings: None)
     address = f"127.0.0.1:{free_port()}"
     said = rf"no Ray cluster answers at {address} \(.*`ray start --head`"
     with pytest.raises(SweepError, match=said):

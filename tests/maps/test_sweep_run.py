@@ -17,15 +17,15 @@ from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
 from normviz.execution import Began, Local, local
-from normviz.maps import Done, Grid, Reused, make, missing, stored, sweep
-from normviz.maps.cell import measure, train_cell
+from normviz.export.result import result_of
 from normviz.player import ChartOptions, Sent, message
-from normviz.result import result_of
 from normviz.runs import collect
 from normviz.runs.frames import Frames
 from normviz.runs.lane import stored_lane
 from normviz.runs.store import Query, Store
 from normviz.runs.verdict import LEARNED
+from normviz.studies.maps import Done, Grid, Reused, make, missing, stored, sweep
+from normviz.studies.maps.cell import measure, train_cell
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
 from normviz.training.schedule import coarse
@@ -231,7 +231,7 @@ import time
 from pathlib import Path
 from normviz import RunConfig
 from normviz.runs.store import Store, Query
-from normviz.maps import Done, make, sweep
+from normviz.studies.maps import Done, make, sweep
 grid = make(RunConfig(**eval(sys.argv[2])), {"steps": [20, 20000]})
 for news in sweep(Store(Path(sys.argv[1])), grid, 2):
     if isinstance(news, Done):

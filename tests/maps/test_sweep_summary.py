@@ -12,11 +12,11 @@ from normviz import RunConfig
 from normviz.charts.map import chart, finding
 from normviz.cli.sweep_output import report
 from normviz.export.pictures import picture
-from normviz.maps import Cell, Grid, SweepError, make
-from normviz.maps.layout import maps
-from normviz.maps.points import Point
-from normviz.maps.summary import frontier, sensitivity, table, wortsman
 from normviz.runs.statistics import compare, spread
+from normviz.studies.maps import Cell, Grid, SweepError, make
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.points import Point
+from normviz.studies.maps.summary import frontier, sensitivity, table, wortsman
 
 CHANCE, FLOOR, FIRST = 3.3, 1.1, 3.8
 RATES = (1e-3, 1e-2, 1e-1)

@@ -12,15 +12,16 @@ from peek import begun, model_seen, steps_of
 from test_init import initial
 from torch import Tensor
 
-from normviz import RunConfig, anatomy
+from normviz import RunConfig
 from normviz.catalog import SCHEMES
+from normviz.lessons import anatomy
 from normviz.model.constraint import STREAM_AXIS, constrain
 from normviz.model.data import make_task
 from normviz.model.sites import SITES
 from normviz.model.transformer import Transformer
-from normviz.probes.instruments import ROWS as ROWS_OF
 from normviz.training import loop
 from normviz.training.events import Step
+from normviz.training.probes.instruments import ROWS as ROWS_OF
 
 NGPT = RunConfig(scheme="ngpt", depth=3, width=16, heads=2, seq_len=8, batch=4, steps=10, lr=0.01)
 ROWS = ("tokens.weight", "positions.weight", "head.weight", "qkv.weight", "up.weight")

@@ -9,9 +9,9 @@ import pytest
 from crossing_kit import case, pairs
 
 from normviz import RunConfig
-from normviz.anatomy import added
 from normviz.catalog import NORMS, SCHEMES
 from normviz.config import parameters_per_block
+from normviz.lessons.anatomy import added
 from normviz.model.families import build
 from normviz.model.marks import mark_of
 

@@ -12,11 +12,11 @@ import torch
 from backend_kit import wait_for
 from torch import nn
 
-from normviz.norm_cost import stored_results
-from normviz.norm_cost.client import Lab
-from normviz.norm_cost.contexts import EPS, build_module
-from normviz.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
-from normviz.norm_cost.result import (
+from normviz.studies.norm_cost import stored_results
+from normviz.studies.norm_cost.client import Lab
+from normviz.studies.norm_cost.contexts import EPS, build_module
+from normviz.studies.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
+from normviz.studies.norm_cost.result import (
     MIN_ROUNDS,
     CostSetting,
     Measurement,
@@ -25,7 +25,7 @@ from normviz.norm_cost.result import (
     outer_rank,
     ratio,
 )
-from normviz.norm_cost.variants import CASES, KEYS, VARIANTS
+from normviz.studies.norm_cost.variants import CASES, KEYS, VARIANTS
 
 TINY = CostSetting(width=32, tokens=64, seconds=1)
 

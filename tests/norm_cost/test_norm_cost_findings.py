@@ -6,12 +6,12 @@ import pytest
 from charts_kit import render, rows
 from cost_kit import SAME, made
 
-from normviz.charts import cost
 from normviz.formats import timing
-from normviz.norm_cost import findings
-from normviz.norm_cost.findings import CLAIMS
-from normviz.norm_cost.result import Measurement, Ratio
-from normviz.norm_cost.variants import CONTEXTS, REFERENCE, VARIANTS
+from normviz.studies.norm_cost import chart as cost
+from normviz.studies.norm_cost import findings
+from normviz.studies.norm_cost.findings import CLAIMS
+from normviz.studies.norm_cost.result import Measurement, Ratio
+from normviz.studies.norm_cost.variants import CONTEXTS, REFERENCE, VARIANTS
 
 RMS = ("rmsnorm", "step")
 

@@ -13,13 +13,13 @@ import pytest
 from backend_kit import LONG, SHORT, Lane, members, wait_for
 
 from normviz.execution.client import SupervisorClient
-from normviz.norm_cost import lab as lab_
-from normviz.norm_cost.client import Lab
-from normviz.norm_cost.lab import BusyError, run
-from normviz.norm_cost.result import CostSetting
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.runs.store.machine_lock import MachineLock
+from normviz.studies.norm_cost import lab as lab_
+from normviz.studies.norm_cost.client import Lab
+from normviz.studies.norm_cost.lab import BusyError, run
+from normviz.studies.norm_cost.result import CostSetting
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,8 @@ TINY = CostSetting(width=32, tokens=64, seconds=1)
 SERVER = """
 import sys, time
 from pathlib import Path
-from normviz.norm_cost.client import Lab
-from normviz.norm_cost.result import CostSetting
+from normviz.studies.norm_cost.client import Lab
+from normviz.studies.norm_cost.result import CostSetting
 
 lab = Lab(Path(sys.argv[1]))
 lab.start(CostSetting(width=32, tokens=64, seconds=300))

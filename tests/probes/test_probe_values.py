@@ -23,11 +23,11 @@ from normviz.catalog.probes import recorded_by
 from normviz.model.data import make_task
 from normviz.model.init import initialise
 from normviz.model.transformer import Transformer
-from normviz.probes import Recorder, StepTensors
-from normviz.probes.instruments import attention, attention_reductions
 from normviz.training import loop
 from normviz.training.engine import Choice
 from normviz.training.events import Step
+from normviz.training.probes import Recorder, StepTensors
+from normviz.training.probes.instruments import attention, attention_reductions
 
 TOLERANCE = 2e-5
 """Relative difference allowed between the probes (float32) and their twins (float64)."""

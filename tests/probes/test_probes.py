@@ -18,8 +18,8 @@ from normviz.catalog import FAMILIES, NORMS, PROBES, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.model.data import make_task
 from normviz.model.sites import SITES
-from normviz.probes import Recorder
 from normviz.training import loop
+from normviz.training.probes import Recorder
 
 ROWS = {key: i for i, key in enumerate(PROBES.keys())}
 SMALL = RunConfig(depth=3, width=16, heads=2, seq_len=8, batch=4, steps=1)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from normviz import RunConfig, train
-from normviz.duel.names import settings
 from normviz.export import replay
-from normviz.result import collect
+from normviz.export.result import collect
 from normviz.runs import Recording
 from normviz.runs.engines import computed_by
 from normviz.runs.lane import Lane
+from normviz.runs.names import settings
 
 TINY = RunConfig(depth=1, width=8, heads=2, seq_len=4, batch=2, steps=3)
 IN_CPP, BY_TORCH = "Trained in NormViz's engine in C++.", "Trained with PyTorch's own operations."

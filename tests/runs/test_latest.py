@@ -9,10 +9,10 @@ from backend_kit import keep
 from test_store import CONFIG, begin, dead_pid
 
 from normviz import RunConfig
-from normviz.maps import make, missing, stored
-from normviz.maps.early import FLAT
 from normviz.runs import collect
 from normviz.runs.store import Store
+from normviz.studies.maps import make, missing, stored
+from normviz.studies.maps.early import FLAT
 from normviz.training.events import Started, Step
 
 

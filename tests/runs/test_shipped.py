@@ -15,8 +15,8 @@ from crossing_kit import case
 
 from normviz import RunConfig
 from normviz.config import ENGINE
-from normviz.duel.presets import PRESETS, QUICK, QUICK_INITS, quick
 from normviz.home import shipped as shipped_folder
+from normviz.lessons.presets import PRESETS, QUICK, QUICK_INITS, quick
 from normviz.runs import Recording, archive, collect, shipped
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normviz.bench.verdicts import (
-    KINDS,
-    Count,
-    Noise,
-    cuts,
-    shipped_runs,
-    simulate,
-)
+from normviz.cli.bench_verdicts import KINDS, Count, Noise, cuts, shipped_runs, simulate
 from normviz.runs import Recording
 from normviz.runs.statistics import wilson
 from normviz.runs.verdict import Verdict, judge

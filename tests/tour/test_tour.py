@@ -16,14 +16,14 @@ from normviz.catalog import PROBES
 from normviz.catalog.models import TABLE
 from normviz.cli.ship import shipped_lanes
 from normviz.config import RunConfig
-from normviz.duel.presets import PRESETS, quick
-from normviz.duel.suggest import MOST, suggestions
 from normviz.formats import ratio, short
 from normviz.home import shipped as shipped_folder
+from normviz.lessons.presets import PRESETS, quick
+from normviz.lessons.suggest import MOST, suggestions
+from normviz.lessons.tour import EARLY, STEPS, Runs, TourStep, numbered
 from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
-from normviz.tour import EARLY, STEPS, Runs, TourStep, numbered
 
 RUNS = shipped_folder("assets") / "runs"
 KEYS = [step.key for step in STEPS]

@@ -20,10 +20,10 @@ from normviz.catalog import FAMILIES, NORMS, POSITIONS, QK_NORMS, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.config import SETTINGS, engine_of
 from normviz.native import build, library
-from normviz.probes.instruments import ROWS
 from normviz.training.engine import Choice
 from normviz.training.events import Diverged, Started, Step
 from normviz.training.loop import train
+from normviz.training.probes.instruments import ROWS
 
 TURNED = {"geonorm", "deep_delta", "gtrxl"}
 SPECTRAL = {"sigma_reparam"}

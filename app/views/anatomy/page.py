@@ -5,14 +5,14 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from normviz import anatomy
-from normviz.anatomy.untrained import DEPTHS, NAMES
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES
 from normviz.catalog.models import differences
 from normviz.catalog.registry import Registry
 from normviz.catalog.scheme import Scheme
 from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
+from normviz.lessons import anatomy
+from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.links import as_params
 
 from ...session import address

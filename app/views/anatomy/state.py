@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 import streamlit as st
 
-from normviz.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.config import DEFAULTS, ConfigError, RunConfig
+from normviz.lessons.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.links import DUEL, Link, Problem, decode, encode
 
 from ...session import address, visitor

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from normviz.by_hand import EXPERIMENTS, FEATURES, PRESETS, RANGES, ROWS, Example, shown, written
+from normviz.lessons.by_hand import (
+    EXPERIMENTS,
+    FEATURES,
+    PRESETS,
+    RANGES,
+    ROWS,
+    Example,
+    shown,
+    written,
+)
 
 from ...session.markdown import literal
 from ...session.page_state import chosen

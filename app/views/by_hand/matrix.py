@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from streamlit.components.v2 import component
 
-from normviz.by_hand import Work, brief
-from normviz.by_hand.formulas import Array, Bools
+from normviz.lessons.by_hand import Work, brief
+from normviz.lessons.by_hand.formulas import Array, Bools
 
 from ...session.page_state import chosen
 from . import state

@@ -6,8 +6,8 @@ from html import escape
 
 import streamlit as st
 
-from normviz.by_hand import KEYS, Work, brief, code, formulas, links, sentences, steps, work
 from normviz.catalog import NORMS
+from normviz.lessons.by_hand import KEYS, Work, brief, code, formulas, links, sentences, steps, work
 
 from ...session import address
 from ...session.markdown import literal, source

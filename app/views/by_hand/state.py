@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import streamlit as st
 
-from normviz.by_hand import PRESETS, Example, HandError, links, matrix, number, written
+from normviz.lessons.by_hand import PRESETS, Example, HandError, links, matrix, number, written
 from normviz.links import Link
 
 from ...session import address

@@ -7,12 +7,12 @@ from contextlib import suppress
 import pandas as pd
 import streamlit as st
 
-from normviz.anatomy import formula, plain
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import Learned, Norm
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
+from normviz.lessons.anatomy import formula, plain
 from normviz.links import Codec, as_params
 
 from ...session.markdown import literal, source

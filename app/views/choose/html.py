@@ -7,10 +7,10 @@ from html import escape
 
 from normviz.catalog import SCHEMES
 from normviz.charts import scheme_style
-from normviz.choose.confusions import Confusion
-from normviz.choose.facts import Finding
-from normviz.choose.picks import Guide, Mark, Pick
-from normviz.choose.properties import PROPERTIES, ClaimLine, TableCell
+from normviz.lessons.choose.confusions import Confusion
+from normviz.lessons.choose.facts import Finding
+from normviz.lessons.choose.picks import Guide, Mark, Pick
+from normviz.lessons.choose.properties import PROPERTIES, ClaimLine, TableCell
 
 from ...session.markdown import capital, sentence
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from normviz.choose.answers import TITLES, Answers, as_params, measured_at, options
-from normviz.choose.confusions import CONFUSIONS
-from normviz.choose.picks import guide, setting
-from normviz.choose.properties import table
+from normviz.lessons.choose.answers import TITLES, Answers, as_params, measured_at, options
+from normviz.lessons.choose.confusions import CONFUSIONS
+from normviz.lessons.choose.picks import guide, setting
+from normviz.lessons.choose.properties import table
 
 from ...session import address
 from ...session.markdown import literal

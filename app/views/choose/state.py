@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from normviz.choose.answers import CODEC, Answers, decode
+from normviz.lessons.choose.answers import CODEC, Answers, decode
 
 from ...session import address
 from ...session.page_state import PageState, chosen

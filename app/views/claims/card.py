@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz.claims import Claim
-from normviz.claims.sentences import basis, on_second_seeds
-from normviz.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
 from normviz.runs.engines import computed_by
+from normviz.studies.claims import Claim
+from normviz.studies.claims.sentences import basis, on_second_seeds
+from normviz.studies.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
 
 from ...session.backend import SharedBackend, adopt_maps
 from ...session.markdown import literal, sentence, source

@@ -11,12 +11,12 @@ from html import escape
 import streamlit as st
 
 from normviz.charts import spark
-from normviz.claims import CLAIMS, Claim
-from normviz.claims.figure import drawn
-from normviz.claims.record import QUESTIONS
-from normviz.claims.sentences import ORDER, chip, otherwise
-from normviz.claims.stored import finding, shipped_result
 from normviz.links import Codec, cut
+from normviz.studies.claims import CLAIMS, Claim
+from normviz.studies.claims.figure import drawn
+from normviz.studies.claims.record import QUESTIONS
+from normviz.studies.claims.sentences import ORDER, chip, otherwise
+from normviz.studies.claims.stored import finding, shipped_result
 
 from ...session import address
 from ...session.backend import shared

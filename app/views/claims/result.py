@@ -7,9 +7,9 @@ import streamlit as st
 
 from normviz.charts import theme
 from normviz.charts.claim import chart, finding, has_links, intervals
-from normviz.claims import Claim
-from normviz.claims.figure import linked
-from normviz.claims.stored import ClaimResult, number_sentences
+from normviz.studies.claims import Claim
+from normviz.studies.claims.figure import linked
+from normviz.studies.claims.stored import ClaimResult, number_sentences
 
 
 def figure(claim: Claim, result: ClaimResult) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz import hosted
-from normviz.claims import Claim
-from normviz.claims.sentences import expected
-from normviz.claims.server_jobs import ClaimJob
-from normviz.claims.stored import ClaimResult, shipped_result
 from normviz.formats import duration
 from normviz.hosted import Refused
-from normviz.maps import cores
 from normviz.runs.engines import computed_by
+from normviz.studies.claims import Claim
+from normviz.studies.claims.sentences import expected
+from normviz.studies.claims.server_jobs import ClaimJob
+from normviz.studies.claims.stored import ClaimResult, shipped_result
+from normviz.studies.maps import cores
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import anatomy, hosted
-from normviz.anatomy.untrained import DEPTHS, NAMES
+from normviz import hosted
 from normviz.catalog import PLACEMENTS
 from normviz.config import estimated_seconds
+from normviz.lessons import anatomy
+from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.model import texts
 from normviz.runs.store import Run
 from normviz.training import text_privacy

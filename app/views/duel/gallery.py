@@ -10,12 +10,12 @@ import streamlit as st
 
 from normviz.charts import thumb
 from normviz.config import ConfigError, estimated_seconds
-from normviz.duel.names import with_names
-from normviz.duel.presets import PRESETS, Lanes, Preset
-from normviz.duel.suggest import suggestions
-from normviz.maps import SweepError
-from normviz.maps import link as map_link
+from normviz.lessons.presets import PRESETS, Lanes, Preset
+from normviz.lessons.suggest import suggestions
 from normviz.runs.lane import LETTERS, stored_lane
+from normviz.runs.names import with_names
+from normviz.studies.maps import SweepError
+from normviz.studies.maps import link as map_link
 
 from ...session import duel
 from ...session.backend import SharedBackend

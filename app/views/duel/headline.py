@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from normviz.catalog import NORMS
 from normviz.config import RunConfig
-from normviz.duel.names import placements, title
 from normviz.formats import listed
 from normviz.runs import Recording
+from normviz.runs.names import placements, title
 
 from .lanes import Lane, chip
 

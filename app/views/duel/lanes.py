@@ -10,13 +10,13 @@ from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
 from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
 from normviz.config import SETTINGS, ConfigError, RunConfig
-from normviz.duel.names import lane_name
-from normviz.duel.presets import QUICK
-from normviz.duel.seeds import named, seeded
 from normviz.formats import listed
+from normviz.lessons.presets import QUICK
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import lane as run_lane
+from normviz.runs.names import lane_name
 from normviz.runs.recording import of_seeds
+from normviz.runs.seeds import named, seeded
 from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from normviz.duel.outcome import outcome
 from normviz.limits import SEEDS
 from normviz.model import texts
 from normviz.model.characters import one_line
+from normviz.runs.outcome import outcome
 
 from ...session import duel, visitor
 from ...session.backend import SharedBackend

@@ -7,10 +7,10 @@ from functools import partial
 import streamlit as st
 
 from normviz.catalog import PROBES
-from normviz.duel import names
+from normviz.lessons.tour import STEPS
 from normviz.player import VIEWS
+from normviz.runs import names
 from normviz.runs.store import Run
-from normviz.tour import STEPS
 
 from ...session import duel
 from ...session.backend import SharedBackend

@@ -9,13 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 import streamlit as st
 
 from normviz import links
-from normviz.duel import names
-from normviz.duel.seeds import named as seed_of
 from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.observed import Settings
 from normviz.runs import lane as run_lane
+from normviz.runs import names
+from normviz.runs.seeds import named as seed_of
 from normviz.runs.store import Run, retention
 
 from ...asgi.previews import PREVIEWS, read

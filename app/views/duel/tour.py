@@ -6,7 +6,7 @@ import re
 
 import streamlit as st
 
-from normviz.tour import STEPS, Question, Runs, TourStep
+from normviz.lessons.tour import STEPS, Question, Runs, TourStep
 
 from ...session import duel
 from ...session.backend import SharedBackend

@@ -14,8 +14,8 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.config import ConfigError
-from normviz.duel.seeds import seeded
 from normviz.limits import SEEDS
+from normviz.runs.seeds import seeded
 from normviz.runs.store import Run
 
 from ...asgi import live_page

@@ -13,8 +13,8 @@ import streamlit as st
 
 from normviz.charts.base import Spec
 from normviz.charts.map import PICK, Map, colours, finding, live
-from normviz.maps.results import GridResults
-from normviz.maps.summary import Sensitivity, comparisons, place_name, sensitivity
+from normviz.studies.maps.results import GridResults
+from normviz.studies.maps.summary import Sensitivity, comparisons, place_name, sensitivity
 
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal

@@ -8,11 +8,11 @@ from normviz import hosted
 from normviz.config import estimated_seconds
 from normviz.formats import duration
 from normviz.hosted import Refused
-from normviz.maps import Cell, cores
-from normviz.maps.fill import MapJob
-from normviz.maps.layout import maps
-from normviz.maps.results import GridResults
 from normviz.runs.engines import computed_by
+from normviz.studies.maps import Cell, cores
+from normviz.studies.maps.fill import MapJob
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.results import GridResults
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_maps, shared

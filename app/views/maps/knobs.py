@@ -7,8 +7,8 @@ import streamlit as st
 from normviz.catalog import INITS, SCHEMES, TASKS
 from normviz.config import CHOICES, RANGES, SETTINGS
 from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS
-from normviz.maps.link import spanning, standard
-from normviz.maps.standard import MAPS
+from normviz.studies.maps.link import spanning, standard
+from normviz.studies.maps.standard import MAPS
 
 from ...session.markdown import capital, literal
 from ...session.page_state import chosen

@@ -9,10 +9,10 @@ import streamlit as st
 from normviz.charts import theme
 from normviz.charts.map import chart
 from normviz.export.pictures import captioned, picture
-from normviz.maps.layout import maps
-from normviz.maps.link import caption
-from normviz.maps.summary import table
 from normviz.runs.engines import computed_by
+from normviz.studies.maps.layout import maps
+from normviz.studies.maps.link import caption
+from normviz.studies.maps.summary import table
 
 from ...session import address
 from ...session.backend import SharedBackend, shared

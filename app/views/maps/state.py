@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from normviz.maps.fill import MapJob
-from normviz.maps.link import CODEC, MapRequest, decode, standard
-from normviz.maps.results import GridResults
-from normviz.maps.standard import MAPS
+from normviz.studies.maps.fill import MapJob
+from normviz.studies.maps.link import CODEC, MapRequest, decode, standard
+from normviz.studies.maps.results import GridResults
+from normviz.studies.maps.standard import MAPS
 
 from ...session import address, visitor
 from ...session.markdown import sentence

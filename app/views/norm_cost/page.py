@@ -8,16 +8,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from normviz import charts, hosted
+from normviz import hosted
 from normviz.catalog import DEVICES
 from normviz.cores import cores
 from normviz.formats import megabytes, timing
-from normviz.norm_cost import findings, stored_results
-from normviz.norm_cost.findings import CLAIMS
-from normviz.norm_cost.lab import PATIENCE_SECONDS
-from normviz.norm_cost.result import DEVICES as ALLOWED_DEVICES
-from normviz.norm_cost.result import CostSetting, Measurement
-from normviz.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
+from normviz.studies.norm_cost import chart, findings, stored_results
+from normviz.studies.norm_cost.findings import CLAIMS
+from normviz.studies.norm_cost.lab import PATIENCE_SECONDS
+from normviz.studies.norm_cost.result import DEVICES as ALLOWED_DEVICES
+from normviz.studies.norm_cost.result import CostSetting, Measurement
+from normviz.studies.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
 
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence, source
@@ -161,7 +161,7 @@ def show(it: Measurement) -> None:
             with column:
                 st.markdown(f"## {context.label}", help=context.sentence)
                 st.vega_lite_chart(
-                    charts.cost.chart(it, context.key, dark), key=f"cost_{context.key}",
+                    chart.chart(it, context.key, dark), key=f"cost_{context.key}",
                     width="stretch", alt=findings.finding(it, context.key),
                 )  # fmt: skip
     glossary.caption(

@@ -11,10 +11,10 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
-from normviz.duel.seeds import named
 from normviz.observed import label
 from normviz.runs.listing import ListPage, ListRow, RunOutcome, ago, changed, described, seconds
 from normviz.runs.search import Search, search
+from normviz.runs.seeds import named
 from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
 
 from ...session import duel, presence, visitor

@@ -12,10 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from normviz.catalog import PROBES
-from normviz.duel import names
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, label
 from normviz.player import VIEWS
+from normviz.runs import names
 from normviz.runs.listing import ListRow, described, diff
 from normviz.runs.store import Run
 

@@ -13,9 +13,9 @@ from ...config import RunConfig
 from ...model.flat import Flat
 from ...model.transformer import Transformer
 from ...native.library import load
-from ...probes.instruments import ROWS
 from ..eager import EPS, Eager, clip
 from ..engine import Batch
+from ..probes.instruments import ROWS
 from .arena import Buffers, arena
 from .compile import Unsupported, compiled
 from .operations import number

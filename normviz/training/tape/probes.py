@@ -11,8 +11,8 @@ from ...catalog import PROBES
 from ...catalog.probes import recorded_by
 from ...config import RunConfig
 from ...model.flat import Flat
-from ...probes import NormScales
-from ...probes.instruments import ROWS
+from ..probes import NormScales
+from ..probes.instruments import ROWS
 from .arena import Arena, Buffers
 from .operations import Number, Place, Program, number
 

@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from normviz import probes
 from normviz.catalog.norms.batch_torch import WARMUP, PowerNorm
 from normviz.catalog.norms.rms_torch import TAPERED, TaperNorm
 from normviz.config import RunConfig
@@ -27,9 +26,10 @@ from normviz.model.flat import Flat
 from normviz.model.gains import Multiplier
 from normviz.model.sites import untapped
 from normviz.model.transformer import Transformer
-from normviz.probes.instruments import PROBES, StepTensors, _instruments, keys_of
+from normviz.training import probes
 from normviz.training.eager import Eager, backward
 from normviz.training.engine import Batch
+from normviz.training.probes.instruments import PROBES, StepTensors, _instruments, keys_of
 
 WARM_UP = 3
 """Steps on the capturing stream before the capture: allocations, cuBLAS handles, lazy modules."""

@@ -21,7 +21,7 @@ import torch
 from torch.profiler import profile as profiler
 
 from normviz import config as configs
-from normviz.bench.speed import encoder, lean, peer_step
+from normviz.cli.bench_speed import encoder, lean, peer_step
 from normviz.config import CHOICES, ConfigError, RunConfig, engine_here
 from normviz.model.flat import Flat
 from normviz.training import loop

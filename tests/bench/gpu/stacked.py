@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from normviz import probes
 from normviz.catalog import SCHEMES
 from normviz.catalog.scheme import Place
 from normviz.config import RunConfig
 from normviz.model.data import Task
 from normviz.model.flat import Flat
 from normviz.model.transformer import Transformer
-from normviz.training import loop
+from normviz.training import loop, probes
 from normviz.training.eager import EPS, Eager, moves_alike
 from normviz.training.engine import Batch
 from normviz.training.events import Event, Step

@@ -1,1 +1,0 @@
-"""What `normviz bench` measures; `cli/bench.py` has the commands."""

@@ -1,0 +1,1 @@
+"""Static pages: replays, and the page that trains in a browser."""

@@ -1,1 +1,0 @@
-"""What the Duel page starts from: presets, repeats with other seeds, and what to try next."""

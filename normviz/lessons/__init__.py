@@ -1,0 +1,1 @@
+"""What explains: presets, the tour, the guide, anatomy and norms by hand."""

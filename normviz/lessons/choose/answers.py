@@ -1,0 +1,111 @@
+"""The questions of the guide, the options of each, and a visitor's answers as a link.
+
+depth=24&tuned=no&precision=bf16&start=existing&model=bert
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+
+from ...catalog.models import census
+from ...catalog.registry import Registry
+from ...links import Codec, Params, cut
+from ...studies.maps.link import standard
+
+MODERN, OLDER = "modern", "xavier"
+"""The map at its own depth, and the map of all other depths."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An answer that a visitor can choose."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A visitor's answers, as keys of `options`. `model` counts only where `start` is existing."""
+
+    depth: str = "24"
+    tuned: str = "no"
+    precision: str = "bf16"
+    start: str = "scratch"
+    model: str = "bert"
+
+
+NAMES = tuple(one.name for one in fields(Answers))
+CODEC = Codec(NAMES, asdict(Answers()), version="")
+TITLES = {
+    "depth": "How many blocks?", "tuned": "Tune the learning rate?", "precision": "Precision?",
+    "start": "From scratch?", "model": "Which model?",
+}  # fmt: skip
+
+
+@cache
+def depths() -> Mapping[int, str]:
+    """The depths that shipped maps measured, ascending, and the map of each."""
+    found = {}
+    for key in (OLDER, MODERN):
+        grid = standard(key).grid
+        axis = grid.axis("depth")
+        found |= dict.fromkeys(axis.values if axis else (grid.base.depth,), key)
+    return dict(sorted(found.items()))
+
+
+@cache
+def compared_rates() -> tuple[float, ...]:
+    """The learning rates that were tried at every depth, ascending: placements are compared at no other."""
+    axes = [standard(key).grid.axis("lr") for key in (OLDER, MODERN)]
+    return tuple(sorted(set.intersection(*(set(axis.values) for axis in axes if axis))))
+
+
+@cache
+def options(name: str) -> Registry[Option]:
+    """The options of a question."""
+    given: dict[str, dict[str, str]] = {
+        "depth": {str(depth): str(depth) for depth in depths()}
+        | {"more": f"more than {max(depths())}"},
+        "tuned": {"no": "No, one guess", "yes": "Yes"},
+        "precision": {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"},
+        "start": {"scratch": "Yes, from scratch", "existing": "No, an existing model"},
+        "model": {key: key for key in sorted({model.model for model in census().models})},
+    }
+    return Registry(name, (Option(key, label) for key, label in given[name].items()))
+
+
+def as_params(answers: Answers) -> dict[str, str]:
+    """The query parameters of the answers."""
+    names = NAMES if answers.start == "existing" else NAMES[:-1]
+    return CODEC.params({name: getattr(answers, name) for name in names}, always=names)
+
+
+def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
+    """The answers of a link, and a sentence for each part of it that is not used."""
+    taken: dict[str, str] = {}
+    said: list[str] = []
+    for name, word in CODEC.given(params).items():
+        if len(params[name]) > 1:
+            said.append(
+                f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
+            )
+        if word in options(name):
+            taken[name] = word
+        elif word:
+            allowed = (
+                ", ".join(options(name).keys()) if name != "model" else "a model of the census"
+            )
+            said.append(
+                f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows "
+                f"{CODEC.pinned[name]}."
+            )
+    return Answers(**{**CODEC.pinned, **taken}), (*said, *CODEC.others(params))
+
+
+def measured_at(answers: Answers) -> tuple[str, int]:
+    """The map that is nearest to the answers, and the depth in it."""
+    depth = max(depths()) if answers.depth == "more" else int(answers.depth)
+    return depths()[depth], depth

@@ -1,0 +1,257 @@
+"""What ships about each placement, read once: cells of the standard maps, the census, the norm cost.
+
+Nothing is written here by hand. What no shipped file has is None, and the page says "not measured".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from statistics import fmean, median
+from typing import Literal, get_args
+
+import numpy as np
+
+from ...catalog import SCHEMES
+from ...catalog.models import Model, census
+from ...catalog.scheme import Place, Slots
+from ...config import RunConfig
+from ...home import shipped
+from ...links import encode
+from ...runs import Recording
+from ...runs.archive import load
+from ...runs.statistics import Spread, spread
+from ...studies.maps.grid import Cell
+from ...studies.maps.link import standard
+from ...studies.maps.points import Point, shipped_point
+from ...studies.maps.standard import MAPS
+from ...studies.maps.summary import mark, trains
+from .answers import compared_rates
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement, and the address of the page that shows where it comes from."""
+
+    text: str
+    to: str
+
+
+# Addresses of other pages, relative to the guide's.
+
+CENSUS, COST = "catalogue", "cost"
+
+
+def map_address(key: str) -> str:
+    """A standard map."""
+    return f"maps?{standard(key).query()}"
+
+
+def claim_address(key: str) -> str:
+    """An open claim."""
+    return f"claims?claim={key}"
+
+
+def duel_address(lanes: Sequence[RunConfig], **view: str) -> str:
+    """The duel of these lanes, with the view's parameters."""
+    return f"./?{encode(lanes)}" + "".join(f"&{name}={word}" for name, word in view.items())
+
+
+# Cells.
+
+
+@dataclass(frozen=True, eq=False)
+class CellFacts:
+    """One run of a shipped map.
+
+    gain   norm of the gradient at the embedding over its norm after the last block, at the first step
+           and at the last one
+    rms    RMS of the stream after the last block, at the first step and at the last one
+    """
+
+    point: Point
+    gain: tuple[float, float]
+    rms: tuple[float, float]
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self.point.cell.config
+
+
+def _facts(cell: Cell, it: Recording) -> CellFacts:
+    grad, rms = it.values("grad_hidden"), it.values("stream_rms")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = grad[:, 0] / grad[:, -1]
+    return CellFacts(
+        shipped_point(cell, it), (float(gain[0]), float(gain[-1])),
+        (float(rms[0, -1]), float(rms[-1, -1])),
+    )  # fmt: skip
+
+
+@cache
+def _maps() -> Mapping[str, tuple[CellFacts, ...]]:
+    """All cells of the shipped maps by the map's key. A cell that several maps share is in each."""
+    wanted: dict[str, list[tuple[str, Cell]]] = defaultdict(list)
+    for one in MAPS:
+        for cell in standard(one.key).grid.cells:
+            wanted[cell.key].append((one.key, cell))
+    found: dict[str, list[CellFacts]] = defaultdict(list)
+    for path in sorted((shipped("assets") / "maps").glob("*.npz")):
+        for it in load(path):
+            for key, cell in wanted[it.config.key]:
+                found[key].append(_facts(cell, it))
+    return {key: tuple(cells) for key, cells in found.items()}
+
+
+def cells(key: str, **where: object) -> list[CellFacts]:
+    """The cells of a standard map that have these settings."""
+    return [
+        one
+        for one in _maps().get(key, ())
+        if all(getattr(one.config, name) == value for name, value in where.items())
+    ]
+
+
+# A placement in one setting, over the learning rates of a map.
+
+
+Mark = Literal["trains", "does not train", "still falling", "not settled"]
+"""What came of a placement at a learning rate, by most seeds; the first two are of runs that settled."""
+MARKS: tuple[Mark, ...] = get_args(Mark)
+SETTLED = MARKS[:2]
+
+
+def _mark(seeds: Sequence[Point]) -> Mark:
+    """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
+    if mark(seeds) == "falling":
+        return "still falling"
+    if 2 * sum(one.kind == "not settled" for one in seeds) > len(seeds):
+        return "not settled"
+    return "trains" if trains(seeds) else "does not train"
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Cells that differ in the learning rate and the seed alone: by rate, ascending, all its seeds."""
+
+    map: str
+    scheme: str
+    rates: Mapping[float, tuple[CellFacts, ...]]
+
+    @cached_property
+    def trained(self) -> tuple[float, ...]:
+        """The rates at which the median over seeds trains."""
+        return tuple(lr for lr, seeds in self.rates.items() if trains([s.point for s in seeds]))
+
+    @cached_property
+    def marks(self) -> Mapping[float, Mark]:
+        """What came of each rate, as the map marks it."""
+        return {lr: _mark([s.point for s in seeds]) for lr, seeds in self.rates.items()}
+
+    def compared(self, word: Mark) -> tuple[float, ...]:
+        """Those of the compared rates that have this mark."""
+        return tuple(lr for lr in compared_rates() if self.marks.get(lr) == word)
+
+    @cached_property
+    def best(self) -> float:
+        """The rate of the lowest median loss, of the compared rates at which it trains; where it trains
+        at none of them, of all rates."""
+        return min(
+            self.compared("trains") or self.rates,
+            key=lambda lr: median(s.point.capped for s in self.rates[lr]),
+        )
+
+    @property
+    def at_best(self) -> tuple[CellFacts, ...]:
+        """All seeds at the best rate."""
+        return self.rates[self.best]
+
+    @property
+    def config(self) -> RunConfig:
+        """The first seed at the best rate."""
+        return self.at_best[0].config
+
+    @property
+    def losses(self) -> list[float]:
+        """Final loss of each seed at the best rate, at most chance."""
+        return [one.point.capped for one in self.at_best]
+
+    @property
+    def loss(self) -> Spread:
+        """Median and range of the final losses at the best rate."""
+        return spread(self.losses)
+
+    def means(self, rates: Iterable[float]) -> list[float]:
+        """Of each seed the mean over these rates of its final loss, at most chance: what a rate that is
+        picked among them without trying gives on average."""
+        return [
+            fmean(one.point.capped for one in seed)
+            for seed in zip(*(self.rates[lr] for lr in rates), strict=True)
+        ]
+
+    def rms(self, end: int) -> Spread:
+        """RMS of the stream after the last block at the best rate; `end` 0 the first step, 1 the last."""
+        return spread([one.rms[end] for one in self.at_best])
+
+    def gain(self, end: int) -> Spread:
+        """The gradient at the embedding over that after the last block; `end` as for `rms`."""
+        return spread([one.gain[end] for one in self.at_best])
+
+
+@cache
+def _measured(key: str, scheme: str, where: frozenset[tuple[str, object]]) -> Measured | None:
+    rates: dict[float, list[CellFacts]] = defaultdict(list)
+    for one in cells(key, scheme=scheme, **dict(where)):
+        rates[one.config.lr].append(one)
+    ordered = {
+        lr: tuple(sorted(rates[lr], key=lambda one: one.point.cell.seed)) for lr in sorted(rates)
+    }
+    return Measured(key, scheme, ordered) if ordered else None
+
+
+def measured(key: str, scheme: str, **where: object) -> Measured | None:
+    """A placement in the cells of a map that have these settings; None where there are none."""
+    return _measured(key, scheme, frozenset(where.items()))
+
+
+# The census.
+
+
+def users(scheme: str) -> tuple[Model, ...]:
+    """The stacks of blocks in which the census found a placement."""
+    return tuple(model for model in census().models if model.placement == scheme)
+
+
+def same_blocks(scheme: str) -> tuple[str, ...]:
+    """Other placements with the same blocks, which differ by the norm on the embedding alone."""
+    one = SCHEMES[scheme]
+    return tuple(
+        other.key
+        for other in SCHEMES
+        if other.key != scheme
+        and (other.final_norm, other.streams) == (one.final_norm, one.streams)
+        and (other.weight_gain, other.profiled) == (one.weight_gain, one.profiled)
+        and _blocks(other.key) == _blocks(scheme)
+    )
+
+
+def _blocks(scheme: str) -> list[Slots]:
+    places = [Place(block, 4, branch) for block in range(1, 5) for branch in ("attention", "ffn")]
+    return [SCHEMES[scheme].slots(place) for place in places]
+
+
+# The cost.
+
+SLOTS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "norm_inner")
+
+
+def norms_a_block(scheme: str) -> int:
+    """Norms of the stream and of the branches in one block, from the placement's record."""
+    return sum(
+        getattr(SCHEMES[scheme].slots(Place(1, 24, branch)), slot)
+        for slot in SLOTS
+        for branch in ("attention", "ffn")
+    )

@@ -1,0 +1,319 @@
+"""Answers -> the placements to look at, each with its reason and what was measured of it.
+
+The rule, for the placements of the map that is nearest to the answers. They are compared at the learning
+rates that every depth has, and only at those at which they settled: what still fell when it ended says
+nothing. Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the
+fewest rates come first, with their mean loss over the rates at which all of them settled. A difference
+from the lowest loss below EQUAL is none, and a larger one counts only if all seeds tell it apart. All that
+are not told apart are shown, and the placement that most models use. For an existing model its own comes
+first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from ...catalog import NORMS, QK_NORMS, SCHEMES
+from ...catalog.models import Model, census
+from ...formats import listed
+from ...limits import MAX_LANES
+from ...links import shown
+from ...runs.statistics import compare
+from ...studies.claims.records.quality import EQUAL
+from ...studies.maps.link import standard
+from .answers import MODERN, OLDER, Answers, compared_rates, measured_at
+from .facts import MARKS, SETTLED, Finding, Mark, Measured, duel_address, measured, users
+from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
+
+
+@dataclass(frozen=True)
+class Pick:
+    """One placement: why it is shown, and lines of a label and a finding; None says "not measured"."""
+
+    scheme: str
+    reason: str
+    lines: tuple[tuple[str, Finding | None], ...]
+    claims: tuple[ClaimLine, ...]
+    measured: Measured | None
+
+    @property
+    def label(self) -> str:
+        """The placement's name."""
+        return SCHEMES.label(self.scheme)
+
+    @property
+    def marks(self) -> tuple[tuple[str, Mark], ...]:
+        """Each rate that was tried, and what came of it."""
+        it = self.measured
+        return () if it is None else tuple((f"{lr:g}", word) for lr, word in it.marks.items())
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What the page answers.
+
+    scope      the models, rates and losses that it is about, in a few words
+    headline   the answer in a few words, `differs` what tied placements differ in at higher rates, if
+               anything, `why` the numbers, `others` what the rest lack
+    limits     the models in all their settings, and what was not measured
+    duel       address of the duel of the picks at one learning rate; empty with fewer than two
+    """
+
+    scope: str
+    headline: str
+    differs: str
+    why: str
+    others: str
+    limits: tuple[str, ...]
+    picks: tuple[Pick, ...]
+    duel: str
+
+
+def guide(answers: Answers) -> Guide:
+    """The answer of the guide."""
+    order = ranked(answers)
+    own = of_model(answers.model) if answers.start == "existing" else None
+    first = [own.placement] if own and own.placement else []
+    able = [it.scheme for it in (*order.tied, *order.behind) if it.compared("trains")]
+    most = max(able, key=lambda scheme: len(users(scheme)), default="")
+    chosen = dict.fromkeys([*first, *(it.scheme for it in order.tied), most])
+    picks = tuple(_pick(scheme, answers, order, most, own) for scheme in filter(None, chosen))
+    if own is not None:
+        (headline, why), differs, others = _keep(own), "", ""
+    else:
+        headline, why = _headline(order), _why(order)
+        differs, others = _differs(order.tied), _others(order)
+    return Guide(
+        scope(answers), headline, differs, why, others, tuple(_limits(answers, own)), picks,
+        _duel([p.measured for p in picks if p.measured][:MAX_LANES]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What separates the placements of a map at one depth.
+
+    rates    where the rate is not tuned, the rates over which losses are averaged; empty where it is
+    tied     the placements that nothing separates from the lowest loss, the most used first
+    decided  whether the seeds say that they are equal; otherwise they are too few to tell them apart
+    behind   the others, each with what separates it from the first of `tied`
+    """
+
+    rates: tuple[float, ...]
+    tied: tuple[Measured, ...]
+    decided: bool
+    behind: Mapping[Measured, str]
+
+
+def ranked(answers: Answers) -> Order:
+    """The placements of the map that is nearest to the answers, by the rule."""
+    key, depth = measured_at(answers)
+    axis = standard(key).grid.axis("scheme")
+    assert axis is not None
+    found = [measured(key, scheme, depth=depth, warmup=0) for scheme in axis.values]
+    tried = [it for it in found if it is not None]
+    able = [it for it in tried if it.compared("trains")]
+    over: tuple[float, ...] = ()
+    if able and answers.tuned == "no":
+        fewest = min(len(it.compared("does not train")) for it in able)
+        able = [it for it in able if len(it.compared("does not train")) == fewest]
+        over = tuple(lr for lr in compared_rates() if all(it.marks[lr] in SETTLED for it in able))
+    able.sort(key=lambda it: fmean(score(it, over)))
+    gaps = {it: compare(score(it, over), score(able[0], over)) for it in able}
+    equal = [it for it in able if gaps[it].difference < EQUAL]
+    unclear = [it for it in able if it not in equal and not gaps[it].differs]
+    tied = sorted([*equal, *unclear], key=lambda it: -len(users(it.scheme)))
+
+    def lack(it: Measured) -> str:
+        if it in gaps:
+            return f"{gaps[it].difference:.3f} nats above {SCHEMES.label(able[0].scheme)}"
+        if it.compared("trains"):
+            return f"did not train at {_at(it.compared('does not train'))}"
+        return "trained and settled at none of these rates"
+
+    return Order(over, tuple(tied), not unclear, {it: lack(it) for it in tried if it not in tied})
+
+
+def score(it: Measured, over: Sequence[float]) -> list[float]:
+    """The number of each seed by which placements are compared, in nats: the mean loss over some rates;
+    without them the loss at the best one."""
+    return it.means(over) if over else it.losses
+
+
+def of_model(name: str) -> Model | None:
+    """The first stack of a model in the census whose placement is known, else its first."""
+    found = [model for model in census().models if model.model == name]
+    return next((model for model in found if model.placement), next(iter(found), None))
+
+
+# Words.
+
+
+def _keep(own: Model) -> tuple[str, str]:
+    """The headline for an existing model, and why."""
+    if own.placement is None:
+        return "Keep its placement", f"What {own.model} has could not be told: {own.open}."
+    return f"Keep {SCHEMES.label(own.placement)}", (
+        f"It is what {own.model} computes, as the census says. Another placement is another "
+        "function of the same weights; to move the norm of a trained model was not measured."
+    )
+
+
+def _headline(order: Order) -> str:
+    names = [SCHEMES.label(it.scheme) for it in order.tied]
+    if not names:
+        return "None of them"
+    if len(names) == 1:
+        return f"Lowest loss at this size: {names[0]}"
+    return f"{'Tied' if order.decided else 'Not told apart'} at this size: {listed(names)}"
+
+
+DID: Mapping[Mark, str] = {
+    "trains": "trained", "does not train": "did not train", "still falling": "still fell",
+    "not settled": "did not settle",
+}  # fmt: skip
+
+
+def _differs(tied: Sequence[Measured]) -> str:
+    """In what tied placements differ at rates above the best one of each, in a sentence; "" if in nothing."""
+    if len(tied) < 2:
+        return ""
+    best = max(it.best for it in tied)
+    above = [lr for lr in tied[0].rates if lr > best and len({it.marks[lr] for it in tied}) > 1]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for it in tied:
+        at = {word: [lr for lr in above if it.marks[lr] == word] for word in MARKS}
+        what = listed([f"{DID[word]} at {_at(at[word])}" for word in MARKS if at[word]] or [""])
+        groups[what].append(SCHEMES.label(it.scheme))
+    parts = "; ".join(f"{listed(names)} {what}" for what, names in groups.items())
+    return f"At higher rates they differ: {parts}." if above else ""
+
+
+def _why(order: Order) -> str:
+    if not order.tied:
+        return "No placement trained and settled at any of these rates."
+    means = [fmean(score(it, order.rates)) for it in order.tied]
+    low, high = (f"{end(means):.3f}" for end in (min, max))
+    span = low if low == high else f"{low} to {high}"
+    if order.rates:
+        fails, of = len(order.tied[0].compared("does not train")), len(compared_rates())
+        mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
+        said = (
+            f"Without tuning: failed at {fails or 'none'} of the {of} rates; {mean} at which all of them "
+            f"settled ({_at(order.rates)}): {span} nats."
+        )
+    else:
+        said = f"Tuned: each at its best rate, chosen on the same seeds, ends at {span} nats."
+    if len(order.tied) < 2:
+        return said
+    if order.decided:
+        return f"{said} Tied: less than {EQUAL:g} nats apart."
+    seeds = len(order.tied[0].losses)
+    return f"{said} Some are {EQUAL:g} nats apart or more, but {seeds} seeds do not decide it."
+
+
+def _others(order: Order) -> str:
+    """What the placements behind lack, in a sentence; "" where there are none."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for it, what in order.behind.items():
+        groups[what].append(SCHEMES.label(it.scheme))
+    parts = "; ".join(f"{listed(names)}: {what}" for what, names in groups.items())
+    return f"{parts}." if parts else ""
+
+
+def _at(them: Iterable[float]) -> str:
+    return listed([f"{lr:g}" for lr in them])
+
+
+def _pick(scheme: str, answers: Answers, order: Order, most: str, own: Model | None) -> Pick:
+    key, depth = measured_at(answers)
+    it = measured(key, scheme, depth=depth, warmup=0)
+    lines = tuple(
+        (label, None if it is None else read(it))
+        for label, read in (
+            ("Trains at", rates), ("Loss", loss), ("Stream", stream), ("Gradient", gradient)
+        )
+    )  # fmt: skip
+    lines += (("Cost", cost(scheme)), ("Used by", used(scheme)))
+    return Pick(scheme, _reason(scheme, it, order, most, own), lines, claims_about(scheme), it)
+
+
+def _reason(scheme: str, it: Measured | None, order: Order, most: str, own: Model | None) -> str:
+    found: list[str] = []
+    if own is not None and scheme == own.placement:
+        norm = (
+            NORMS.label(own.norm)
+            if own.norm and own.norm in NORMS
+            else "a norm that could not be told"
+        )
+        found.append(f"what {own.model} has, with {norm}")
+    if it is not None and it in order.behind:
+        found.append(order.behind[it])
+    elif it is not None:
+        others = [SCHEMES.label(one.scheme) for one in order.tied if one is not it]
+        word = "tied with" if order.decided else "not told apart from"
+        found.append(f"{word} {listed(others)}" if others else "the lowest loss")
+        if order.rates:
+            found.append(f"mean loss {fmean(score(it, order.rates)):.3f} nats")
+    if scheme == most:
+        found.append("the most used of these")
+    return "; ".join(found)
+
+
+def setting(key: str, depth: int) -> str:
+    """The models of a map at a depth, in a sentence."""
+    base = standard(key).grid.base
+    qk = (
+        "no QK-norm" if base.qk_norm == "off" else f"QK-norm {QK_NORMS.label(base.qk_norm).lower()}"
+    )
+    return (
+        f"Measured with {depth} blocks of width {base.width}, {NORMS.label(base.norm)}, {qk}, "
+        f"{shown('init', base.init)} initialisation, {shown('task', base.task)}, {base.steps} steps without "
+        f"warm-up, {standard(key).grid.seeds} seeds."
+    )
+
+
+def scope(answers: Answers) -> str:
+    """What was measured for the answers, in a few words."""
+    key, depth = measured_at(answers)
+    grid, rates = standard(key).grid, compared_rates()
+    return (
+        f"Toy models only: {depth} blocks of width {grid.base.width}, {shown('task', grid.base.task)}, "
+        f"{grid.base.steps} steps, {grid.seeds} seeds, rates {rates[0]:g} to {rates[-1]:g}, training loss. "
+        "Large models were not measured."
+    )
+
+
+def _limits(answers: Answers, own: Model | None) -> list[str]:
+    found = []
+    key, depth = measured_at(answers)
+    if answers.depth == "more":
+        found.append(f"No map goes beyond {depth} blocks: this is for {depth}.")
+    steps = standard(key).grid.base.steps
+    found.append(
+        f"{setting(key, depth)} The loss is the mean of the last {steps // 10} steps, each on a new batch."
+    )
+    new, old = standard(MODERN).grid.base, standard(OLDER).grid.base
+    found.append(
+        f"{new.depth} blocks were run with {NORMS.label(new.norm)} and QK-norm, all other depths with "
+        f"{NORMS.label(old.norm)} and without QK-norm: what changes between them may come from that."
+    )
+    if answers.precision != "fp32":
+        found.append(
+            f"Precision was not measured: every run used fp32, and {answers.precision} changes nothing in "
+            "this answer. Each card has the size of the stream."
+        )
+    if own is not None:
+        found.append("All numbers are of models that were trained from scratch.")
+    return found
+
+
+def _duel(them: Sequence[Measured]) -> str:
+    """All picks at the best rate of the first, where each was run at it."""
+    if len(them) < 2:
+        return ""
+    lr = them[0].best
+    return duel_address([it.rates[lr][0].config for it in them if lr in it.rates])

@@ -1,0 +1,297 @@
+"""The property table: what is claimed of each placement, beside what was measured here.
+
+A cell's claims are records of `normviz.studies.claims` with their verdicts. Its measurement comes from a
+shipped map, the census, or the norm cost lab; None where nothing that ships measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from ...catalog import INITS, SCHEMES
+from ...catalog.models import census
+from ...catalog.registry import Registry
+from ...runs.statistics import Spread
+from ...studies.claims import CLAIMS, Claim
+from ...studies.claims.sentences import chip
+from ...studies.claims.stored import explained, finding, shipped_result
+from ...studies.maps.link import standard
+from ...studies.norm_cost import stored_results
+from ...studies.norm_cost.findings import interval
+from ..anatomy import gradient_path, plain
+from .answers import MODERN, OLDER
+from .facts import (
+    CENSUS,
+    COST,
+    MARKS,
+    Finding,
+    Measured,
+    claim_address,
+    duel_address,
+    map_address,
+    measured,
+    norms_a_block,
+    same_blocks,
+    users,
+)
+
+ROWS = ("pre", "post", "peri", "resp", "deepnorm")
+"""Placements of the table: those of the guide's map, and Post-LN."""
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """A claim's subject, its verdict here, the same as a sentence, its finding in a sentence, its numbers
+    in words, and the address of its card. All sentences are empty where no result ships."""
+
+    key: str
+    label: str
+    verdict: str
+    sentence: str
+    finding: str
+    explained: str
+    to: str
+
+
+@cache
+def claim_line(key: str) -> ClaimLine:
+    """The line of a claim, of what ships."""
+    claim: Claim = CLAIMS[key]
+    result = shipped_result(claim)
+    words = ("", "", "")
+    if result is not None:
+        words = result.verdict(claim).sentence, finding(claim, result), explained(claim, result)
+    return ClaimLine(key, claim.label, chip(claim, result), *words, claim_address(key))
+
+
+# What was measured of a placement in one setting.
+
+
+def rates(it: Measured) -> Finding:
+    """At how many of the rates tried it trains and settled, and what came of the others."""
+    tried = list(it.rates)
+    at = {word: [f"{lr:g}" for lr in tried if it.marks[lr] == word] for word in MARKS}
+    words = f"{len(at['trains'])} of {len(tried)} learning rates from {tried[0]:g} to {tried[-1]:g}"
+    if len(at["does not train"]) < len(tried):
+        for word in MARKS[1:]:
+            why = "not" if word == "does not train" else word
+            words += f"; {why} at {', '.join(at[word])}" if at[word] else ""
+    return Finding(words, map_address(it.map))
+
+
+def loss(it: Measured) -> Finding:
+    """Its final loss at its best rate, and the lowest that can be reached."""
+    floor = it.at_best[0].point.floor
+    words = f"{_span(it.loss, '.2f')} nats at its best rate, {it.best:g}"
+    return Finding(
+        words + ("" if floor is None else f"; floor {floor:.2f}"), duel_address([it.config])
+    )
+
+
+def stream(it: Measured) -> Finding:
+    """The RMS of the stream after the last block, before training and after it."""
+    return Finding(
+        f"RMS after the last block {_span(it.rms(0))} at the first step, {_span(it.rms(1))} at the last",
+        duel_address([it.config], probe="stream_rms"),
+    )
+
+
+def gradient(it: Measured) -> Finding:
+    """How much of the gradient reaches the embedding, before training and after it."""
+    return Finding(
+        f"from the last block to the embedding times {_span(it.gain(0))} at the first step, "
+        f"{_span(it.gain(1))} at the last",
+        duel_address([it.config], probe="grad_hidden"),
+    )
+
+
+def _span(it: Spread, form: str = ".2g") -> str:
+    """Median and range: "1.26 (1.25 to 1.27)"."""
+    middle, low, high = (format(x, form) for x in (it.median, it.low, it.high))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def cost(scheme: str) -> Finding:
+    """Norms of a block by its record. The norm cost lab timed a step of Pre-LN alone."""
+    words = f"{norms_a_block(scheme)} norms a block, QK-norm not counted"
+    if scheme != "pre":
+        return Finding(f"{words}; its training step was not timed", COST)
+    row = stored_results.shipped().row("none", "step")
+    return Finding(
+        f"{words}; without norms a training step takes {interval(row.ratio)} times as long", COST
+    )
+
+
+def used(scheme: str) -> Finding:
+    """How often the census found it."""
+    stacks = len(census().models)
+    words = f"{len(users(scheme))} of {stacks} stacks of blocks in the census"
+    for other in same_blocks(scheme):
+        if found := users(other):
+            words += (
+                f"; {len(found)} as {SCHEMES.label(other)}, which differs only by the norm on the "
+                "embedding"
+            )
+    return Finding(words, CENSUS)
+
+
+# The columns.
+
+
+def modern(scheme: str) -> Measured | None:
+    """A placement in the guide's own map, without warm-up."""
+    return measured(MODERN, scheme, warmup=0)
+
+
+def path(scheme: str) -> Finding | None:
+    """The factor of a gradient on its way down a sublayer by the placement's record, and what all
+    blocks together did to it."""
+    it = modern(scheme)
+    if it is None:
+        return None
+    found = gradient(it)
+    factors = (
+        plain(latex.partition("= ")[2]) for _, latex in gradient_path(scheme, it.config.depth)
+    )
+    return Finding(f"{' or '.join(factors)} a sublayer; {found.text}", found.to)
+
+
+def _of(read: Callable[[Measured], Finding]) -> Callable[[str], Finding | None]:
+    def find(scheme: str) -> Finding | None:
+        it = modern(scheme)
+        return None if it is None else read(it)
+
+    return find
+
+
+WARM = "warmup"
+
+
+def warm_up(scheme: str) -> Finding | None:
+    """Of the rates tried, how many train without a warm-up and how many with the longest one."""
+    axis = standard(WARM).grid.axis("warmup")
+    assert axis is not None
+    none, longest = axis.values[0], axis.values[-1]
+    without, with_it = (measured(WARM, scheme, warmup=steps) for steps in (none, longest))
+    if without is None or with_it is None:
+        return None
+    return Finding(
+        f"{without.config.depth} blocks: {len(without.trained)} of {len(without.rates)} rates train "
+        f"without, {len(with_it.trained)} with {longest} steps",
+        map_address(WARM),
+    )
+
+
+def deepest(key: str, scheme: str) -> int | None:
+    """The largest depth of a map up to which some rate trains; 0 for none, None where not measured."""
+    axis = standard(key).grid.axis("depth")
+    assert axis is not None
+    found = [measured(key, scheme, depth=depth) for depth in axis.values]
+    if None in found:
+        return None
+    good = [d for d, it in zip(axis.values, found, strict=True) if it is not None and it.trained]
+    return max(good, default=0)
+
+
+def depth(scheme: str) -> Finding | None:
+    """The deepest stack that trains at some rate, with each initialisation that was run."""
+    parts, where = [], ""
+    for key in ("torch", OLDER):
+        if (most := deepest(key, scheme)) is None:
+            continue
+        grid = standard(key).grid
+        axis = grid.axis("depth")
+        last = ", the deepest tried" if axis and most == axis.values[-1] else ""
+        parts.append(f"{INITS.label(grid.base.init)} initialisation: up to {most} blocks{last}")
+        where = map_address(key)
+    return Finding("; ".join(parts), where) if parts else None
+
+
+def initialisation(scheme: str) -> Finding | None:
+    """The initialisations with which it trains, by depth, at the rate of that map."""
+    grid = standard("init").grid
+    depths, inits = grid.axis("depth"), grid.axis("init")
+    assert depths is not None
+    assert inits is not None
+    most = []
+    for init in inits.values:
+        found = [measured("init", scheme, depth=d, init=init) for d in depths.values]
+        if None in found:
+            return None
+        good = [
+            d for d, it in zip(depths.values, found, strict=True) if it is not None and it.trained
+        ]
+        most.append(f"{INITS.label(init)} {max(good, default=0)}")
+    return Finding(
+        f"deepest that trains at rate {grid.base.lr:g}, of up to {depths.values[-1]} blocks: "
+        f"{', '.join(most)}",
+        map_address("init"),
+    )
+
+
+@dataclass(frozen=True)
+class Property:
+    """A column: the claims about each placement, and the function that reads what was measured."""
+
+    key: str
+    label: str
+    measure: Callable[[str], Finding | None]
+    claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+PROPERTIES: Registry[Property] = Registry(
+    "property",
+    (
+        Property("gradient", "Gradient path", path, {
+            "pre": ("C3", "E8"), "post": ("C4",), "resp": ("C17",),
+        }),
+        Property("stability", "Stability", _of(rates), {
+            "pre": ("E4", "C15"), "post": ("E4",), "peri": ("C16",), "resp": ("C17",),
+            "deepnorm": ("C6",),
+        }),
+        Property("warmup", "Warm-up", warm_up, {"pre": ("C5",), "post": ("C5", "E1")}),
+        Property("quality", "Final quality", _of(loss), {
+            "pre": ("E7",), "post": ("E7",), "peri": ("C16",), "deepnorm": ("E18",),
+        }),
+        Property("depth", "Depth", depth, {
+            "pre": ("E2",), "post": ("E2",), "deepnorm": ("E3",),
+        }),
+        Property("scale", "Output scale", _of(stream), {
+            "pre": ("C2", "C11"), "peri": ("C16",),
+        }),
+        Property("init", "Sensitivity to initialisation", initialisation, {
+            "pre": ("E5",), "post": ("E5",),
+        }),
+        Property("compute", "Compute", cost, {"pre": ("E15",), "post": ("E15",)}),
+        Property("users", "Users", used),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One cell: claims with verdicts, and what was measured, or None."""
+
+    claims: tuple[ClaimLine, ...]
+    measured: Finding | None
+
+
+def table() -> dict[str, dict[str, TableCell]]:
+    """The cells by placement and property."""
+    return {
+        scheme: {
+            one.key: TableCell(
+                tuple(claim_line(key) for key in one.claims.get(scheme, ())), one.measure(scheme)
+            )
+            for one in PROPERTIES
+        }
+        for scheme in ROWS
+    }
+
+
+def claims_about(scheme: str) -> tuple[ClaimLine, ...]:
+    """All claims of a placement's row, each once."""
+    keys = dict.fromkeys(key for one in PROPERTIES for key in one.claims.get(scheme, ()))
+    return tuple(claim_line(key) for key in keys)

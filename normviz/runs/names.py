@@ -1,0 +1,121 @@
+"""Names of a duel and of its lanes: the placements, and what else differs between the lanes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..config import SETTINGS, RunConfig
+from ..links import FIELDS, shown
+from ..observed import Observed, Settings, label
+from . import seeds
+from .engines import computed_by
+from .lane import Lane
+
+LONGEST = 80
+"""Characters of a file's name before its suffix."""
+NAMED = 2
+"""Settings in a lane's name at most; further ones are counted."""
+UNNAMED = ("scheme", "lr_edits", "text")
+OFF = ("off", None)
+"""Values that are not named: a lane without QK-norm is a lane with nothing more to say."""
+
+
+def difference(config: Settings, others: Sequence[Settings]) -> str:
+    """The lane's values of the settings that differ between the lanes, for example "warm-up 200";
+    first those that the first lane has otherwise. Empty if the placement alone differs. A run that was
+    observed has no settings: beside lanes that have some it is "observed"."""
+    if isinstance(config, Observed):
+        return "observed" if any(not isinstance(one, Observed) for one in others) else ""
+    others = [one for one in others if not isinstance(one, Observed)]
+    fields = [
+        name
+        for name in FIELDS
+        if name not in UNNAMED and len({getattr(one, name) for one in (config, *others)}) > 1
+    ]
+    fields.sort(key=lambda name: bool(others) and getattr(config, name) == getattr(others[0], name))
+    words = [_words(name, config) for name in fields if getattr(config, name) not in OFF]
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more
+
+
+def lane_name(
+    letter: str, config: Settings, among: Sequence[Settings], repeated: bool = False
+) -> str:
+    """ "B  Post-LN, warm-up 200": the name of one lane among all lanes of its duel; with its seed where it
+    is `repeated` from others."""
+    name = f"{letter}  {', '.join(filter(None, (label(config), difference(config, among))))}"
+    if repeated and "seed" not in name and isinstance(config, RunConfig):
+        return f"{name}, {seeds.named(config)}"
+    return name
+
+
+def with_names(lanes: Sequence[Lane]) -> list[Lane]:
+    """The lanes, each with the name that says what differs between them."""
+    among = [lane.config for lane in lanes]
+    return [
+        replace(lane, name=lane_name(lane.letter, lane.config, among, bool(lane.repeats)))
+        for lane in lanes
+    ]
+
+
+def placements(lanes: Sequence[Settings]) -> list[str]:
+    """The lanes' placements; "Post-LN with warm-up 200" where two lanes have the same one."""
+    labels = [_bracketed(label(lane)) for lane in lanes]
+    if len(set(labels)) == len(labels):
+        return labels
+    found = (difference(lane, lanes) for lane in lanes)
+    return [
+        f"{label} with {words}" if words else label
+        for label, words in zip(labels, found, strict=True)
+    ]
+
+
+def title(lanes: Sequence[Settings]) -> str:
+    """ "Pre-LN against Post-LN"."""
+    return " against ".join(placements(lanes))
+
+
+def file_name(lanes: Sequence[Settings]) -> str:
+    """What files of a duel are called: "normviz-pre-ln-against-post-ln"."""
+    words = re.sub(r"[^a-z0-9]+", "-", title(lanes).lower()).strip("-")
+    return f"normviz-{words}"[:LONGEST].rstrip("-")
+
+
+def settings(lanes: Sequence[Settings]) -> str:
+    """The size and length of the runs in words, with every value where lanes differ."""
+    if any(isinstance(lane, Observed) for lane in lanes):
+        each = dict.fromkeys(f"{it.depth} blocks, width {it.width}" for it in lanes)
+        return "; ".join(each)
+    named = {
+        "depth": "{} blocks",
+        "width": "width {}",
+        "lr": "learning rate {}",
+        "steps": "{} steps",
+    }
+    return ", ".join(
+        words.format(" / ".join(dict.fromkeys(f"{getattr(lane, name):g}" for lane in lanes)))
+        for name, words in named.items()
+    )
+
+
+def caption(lanes: Sequence[Settings], engines: Iterable[str]) -> list[str]:
+    """What saved charts say, a line each: the duel, its settings, and the engines of its runs."""
+    return [line for line in (title(lanes), settings(lanes), computed_by(engines)) if line]
+
+
+def _bracketed(name: str) -> str:
+    """A name as it stands in a sentence: "Parallel (two norms)" for "Parallel, two norms"."""
+    first, comma, rest = name.partition(", ")
+    return f"{first} ({rest})" if comma else name
+
+
+def _words(name: str, config: Settings) -> str:
+    """ "warm-up 200"; a choice of norm or initialisation is a name that needs no title before it."""
+    value = shown(name, getattr(config, name))
+    if name == "init":
+        return f"{_bracketed(value)} init"
+    if name in ("qk_norm", "v_norm"):
+        return f"{SETTINGS[name].title} ({value[:1].lower()}{value[1:]})"
+    return value if name in ("norm", "family") else f"{SETTINGS[name].title} {value}"

@@ -1,0 +1,149 @@
+"""From a claim to its result: what the store lacks is run, then every number is read off.
+
+A claim with a lab has no training runs of its own: the lab measures each config in processes of its
+own, anew each time, and the store is only used for what links open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+
+from ...config import ENGINE
+from ...cores import cores
+from ...runs.store import Store
+from ..maps import Began, Cell, Done, Reused, sweep
+from ..maps.drive import stored
+from ..maps.points import point
+from .evidence import CellResult, Sample
+from .figure import series
+from .lab_process import Reading, measure_all
+from .record import APART, Claim
+from .stored import ClaimResult
+
+News = Reused | Began | Done | Reading | ClaimResult
+
+
+class ClaimError(RuntimeError):
+    """A claim's experiment could not be finished; one sentence says why."""
+
+
+def run(
+    store: Store,
+    claim: Claim,
+    seeds: int | None = None,
+    processes: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    first: int = 0,
+) -> Iterator[News]:
+    """Run a claim's experiment from the seed `first` on and end with its Result, unless `stop` says so
+    before.
+
+    Runs that ship do not count: what comes out is held against them.
+    Raises ClaimError where a run failed.
+    """
+    readings: dict[str, dict[str, float]] = {}
+    seconds, failures = 0.0, list[str]()
+    cells = claim.cells(seeds, first)
+    if claim.lab:
+        parallel = 1 if claim.is_timing else processes or cores()
+        for reading in measure_all(claim.lab, cells, store.folder, stop, parallel):
+            readings[reading.cell.key] = reading.values
+            seconds += reading.seconds
+            yield reading
+    elif cells:
+        grid = claim.whole(seeds, first)
+        for news in sweep(store, grid, processes, True, stop, shipped=False):
+            if isinstance(news, Done) and news.run is None:
+                failures.append(news.measured.message or "a run ended without a word")
+            yield news
+    if stop():
+        return
+    if failures:
+        raise ClaimError(f"{claim.key} has no result: {failures[0]}")
+    results = {cell.key: _result_of(store, claim, cell, readings, False) for cell in cells}
+    yield result(claim, results, seeds or claim.seeds, seconds, first)
+
+
+def result(
+    claim: Claim,
+    results: dict[str, CellResult],
+    seeds: int,
+    lab_seconds: float,
+    first: int = 0,
+) -> ClaimResult:
+    """The claim's numbers and figure from its cells by key."""
+    others = _samples(claim, results, claim.choosing, first + APART) if claim.choosing else []
+    samples = [replace(sample, others=others) for sample in _samples(claim, results, seeds, first)]
+    fallen = [sample.fallen() for sample in samples]
+    numbers = _numbers(claim, samples)
+    points = [one.point for one in results.values() if one.point is not None]
+    return ClaimResult(
+        claim=claim.key,
+        engine=ENGINE,
+        date=date.today().isoformat(),
+        seeds=seeds,
+        first=first,
+        seconds=round(sum(p.seconds for p in points) or lab_seconds, 1),
+        arms=claim.settings(),
+        rule=claim.rule_words(),
+        numbers=numbers,
+        fallen={
+            name: values
+            for name, values in _numbers(claim, fallen).items()
+            if not np.array_equal(values, numbers[name], equal_nan=True)
+        },
+        figure=series(claim, samples, numbers),
+        runs=[] if claim.lab else sorted(results),
+        flat=sum(p.kind == "flat" for p in points),
+        tape=sum(p.engine == "tape" for p in points),
+    )
+
+
+def _samples(claim: Claim, results: dict[str, CellResult], seeds: int, first: int) -> list[Sample]:
+    grids = {arm: claim.grid(arm, seeds, first).cells for arm in claim.arms}
+    return [
+        Sample(
+            {
+                arm: [
+                    results[cell.key]
+                    for cell in sorted(cells, key=lambda cell: cell.at)
+                    if cell.seed == seed
+                ]
+                for arm, cells in grids.items()
+            }
+        )
+        for seed in range(seeds)
+    ]
+
+
+def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
+    return {
+        name: [float(number.of(sample)) for sample in samples]
+        for name, number in claim.numbers.items()
+    }
+
+
+def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
+    """The result from runs that the store has, shipped ones too; None where one is missing or where a
+    lab measures it."""
+    cells = claim.cells(seeds)
+    if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
+        return None
+    results = {cell.key: _result_of(store, claim, cell, {}, True) for cell in cells}
+    return result(claim, results, seeds or claim.seeds, 0.0)
+
+
+def _result_of(
+    store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
+) -> CellResult:
+    if claim.lab:
+        return CellResult(cell.config, lab=readings[cell.key])
+    run = stored(store, cell.key, True, shipped)
+    if run is None:
+        raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
+    it = store.recording(run)
+    return CellResult(cell.config, it, point(cell, run, it))

@@ -1,0 +1,218 @@
+"""What the runs of a claim say: each run's numbers, and the runs of one seed arm by arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...config import SETTINGS, RunConfig
+from ...runs import Recording
+from ...runs.verdict import WINDOW, running_mean
+from ...training.schedule import lr_at
+from ..maps.points import Point, trained_below
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One cell: what the store has of its run, or what a lab measured of it instead.
+
+    `lowest` is a loss in nats that its end is read as if lower: what a run that still fell could reach.
+    """
+
+    config: RunConfig
+    recording: Recording | None = None
+    point: Point | None = None
+    lab: Mapping[str, float] = field(default_factory=dict)
+    lowest: float = math.inf
+
+    def fallen(self) -> CellResult:
+        """The same, down at the floor (0 where none is known) if it still fell at its end.
+
+        A run whose learning rate came down to a tenth of its peak has ended by its own plan.
+        """
+        if self.point is None or not self.point.falling:
+            return self
+        peak = max(lr_at(self.config, step) for step in range(self.config.steps))
+        if lr_at(self.config, self.config.steps - 1) < peak / 10:
+            return self
+        return replace(self, lowest=self.point.floor or 0.0)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of one cell."""
+
+    label: str
+    unit: str
+    of: Callable[[CellResult], float]
+
+    @property
+    def title(self) -> str:
+        """Label and unit as an axis prints them."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The cells of one seed by arm, each arm's in the order of its axes.
+
+    `others` are the samples of the seeds on which learning rates are chosen.
+    """
+
+    arms: Mapping[str, Sequence[CellResult]]
+    others: Sequence[Sample] = ()
+
+    def fallen(self) -> Sample:
+        """The same, as it would be if all runs that still fell came down to the floor."""
+        arms = {arm: [cell.fallen() for cell in cells] for arm, cells in self.arms.items()}
+        return Sample(arms, self.others)
+
+    def runs(self, arm: str, **where: object) -> list[CellResult]:
+        """The cells of an arm that have these settings."""
+        return [
+            one
+            for one in self.arms[arm]
+            if all(getattr(one.config, name) == value for name, value in where.items())
+        ]
+
+    def run(self, arm: str, **where: object) -> CellResult:
+        """The one cell of an arm that has these settings. Raises ValueError for none or several."""
+        found = self.runs(arm, **where)
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} cells of {arm!r} have {where}, expected is one")
+        return found[0]
+
+
+def recording_of(cell: CellResult) -> Recording:
+    """The run of a cell that was trained."""
+    assert cell.recording is not None
+    return cell.recording
+
+
+def point_of(cell: CellResult) -> Point:
+    """What came of a cell that was trained."""
+    assert cell.point is not None
+    return cell.point
+
+
+FINAL = Quantity(
+    "final loss, at most chance", "nats", lambda one: min(point_of(one).capped, one.lowest)
+)
+"""Mean loss of the last tenth of the steps; chance where it diverged or ended above."""
+
+
+def _held_out(one: CellResult) -> float:
+    it = recording_of(one)
+    measured = math.inf if it.held_out is None or point_of(one).is_lost else it.held_out
+    return min(measured, it.chance, one.lowest)
+
+
+HELD_OUT = Quantity("held-out loss, at most chance", "nats", _held_out)
+"""The loss of the last evaluation on the batch that training never read."""
+
+
+def trains(one: CellResult) -> bool:
+    """Whether it came at least half of the way from chance to the floor (`Point.trains`)."""
+    point = point_of(one)
+    return min(point.capped, one.lowest) <= trained_below(point.chance, point.floor)
+
+
+def lifetime(level: float) -> Quantity:
+    """Steps until the mean of ten losses is at most `level` nats; infinite where it never is."""
+
+    def of(one: CellResult) -> float:
+        it = recording_of(one)
+        below = np.flatnonzero(running_mean(it.losses)[WINDOW - 1 :] <= level)
+        if len(below):
+            return float(below[0]) + WINDOW
+        return float(len(it.losses) + 1) if one.lowest <= level else math.inf
+
+    return Quantity(f"steps until the mean of ten losses is {level:g} nats", "steps", of)
+
+
+FIRST = Quantity("loss at initialisation", "nats", lambda one: point_of(one).first)
+
+
+GRADIENT = Quantity(
+    "gradient of all parameters at step 0",
+    "L2 norm",
+    lambda one: float(recording_of(one).steps.grad_norm[0]),
+)
+
+
+def _largest_gradient(one: CellResult) -> float:
+    norms = recording_of(one).steps.grad_norm
+    return float(np.max(norms) / norms[0]) if np.isfinite(norms).all() else math.inf
+
+
+GRADIENT_GROWTH = Quantity(
+    "largest gradient of a run over that of step 0", "L2 over L2", _largest_gradient
+)
+"""Before clipping; infinite where a gradient was not finite."""
+
+
+def _spike(one: CellResult) -> float:
+    norms = recording_of(one).steps.grad_norm
+    later = norms[len(norms) // 10 :]
+    return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
+
+
+SPIKE = Quantity("largest gradient over the median", "after the first tenth of the steps", _spike)
+
+
+def setting(name: str, title: str = "") -> Quantity:
+    """A setting of the run."""
+    return Quantity(title or SETTINGS[name].title, "", lambda one: float(getattr(one.config, name)))
+
+
+def at(probe: str, step: int, layer: int) -> Quantity:
+    """A probe of one layer (-1 the last block) at a recorded step; step -1 is the last one.
+
+    A cell of a sweep records step 0, powers of two and the last step; a run of the duel all of the
+    first 32 and every third after: of the later steps 32 and 128 are in both.
+    """
+
+    def of(one: CellResult) -> float:
+        it = recording_of(one)
+        return it.at(probe, it.last if step < 0 else step, layer)
+
+    return Quantity(f"{probe}, layer {'L' if layer < 0 else layer}", "", of)
+
+
+def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
+    """A probe of layer `above` over that of layer `below`."""
+    over, under = at(probe, step, above), at(probe, step, below)
+
+    def of(one: CellResult) -> float:
+        bottom = under.of(one)
+        return over.of(one) / bottom if bottom else math.inf
+
+    return Quantity(f"{probe}, layer {above} over layer {below}", "", of)
+
+
+def greatest(probe: str) -> Quantity:
+    """The largest value of a probe in any block at the last recorded step."""
+
+    def of(one: CellResult) -> float:
+        it = recording_of(one)
+        return max(it.at(probe, it.last, layer) for layer in range(1, it.depth + 1))
+
+    return Quantity(f"largest {probe}", "", of)
+
+
+def squared(quantity: Quantity, label: str) -> Quantity:
+    """Its square: a variance of an RMS."""
+    return Quantity(label, "", lambda one: quantity.of(one) ** 2)
+
+
+def renamed(quantity: Quantity, label: str, unit: str = "") -> Quantity:
+    """The same under another name."""
+    return Quantity(label, unit, quantity.of)
+
+
+def lab(name: str, label: str, unit: str = "") -> Quantity:
+    """What a lab measured."""
+    return Quantity(label, unit, lambda one: one.lab[name])

@@ -1,0 +1,449 @@
+"""Pass rules: the checks on a claim's numbers, and the verdict that follows.
+
+A number has one value per seed. A check compares an interval over the seeds with what is claimed:
+
+    true           the interval lies inside of what is claimed
+    false          it lies outside
+    no difference  of two arms: the interval of their difference lies within what is too small to matter
+    undecided      anything else: the seeds straddle the limit, they are too few, or a run still fell
+
+More seeds narrow the interval, so that a check whose number meets its limit becomes true more often. Two
+kinds of interval are used. `Between`, `Less`, `NotWorse` and `Same` use Student's 95 % interval of the mean.
+It needs three seeds and suits numbers that scatter around a mean. `Most` and `LessInMost` count seeds and
+use the sign test at 5 %. They need five seeds and suit numbers that jump: a run that trains or does not, a
+rate on a grid, a number of steps that is infinite where the goal was not reached. `Fact` is for a number that
+no seed changes. `Correlated` is for a correlation over placements, which more seeds of the same placements
+do not make surer. `python -m tests.bench.rules` measures how often each is wrong on simulated data.
+
+A run that still falls has not failed. Its numbers are known as measured and as they would be if the run came
+down to the floor, and a check is decided only if it has the same outcome for both.
+
+The verdict is
+
+    holds                every part is true
+    holds in part        some parts are true
+    false in part        no part is true, some are false
+    contradicted         every part is false
+    no difference found  every part found no difference
+    undecided            anything else
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean, median
+from typing import Literal, get_args
+
+from ...runs.statistics import Confidence, Interval, interval, is_majority
+
+Outcome = Literal["true", "false", "no difference", "undecided"]
+Kind = Literal[
+    "holds", "holds in part", "false in part", "contradicted", "no difference found", "undecided"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MARKS: dict[Outcome, str] = {"true": "✓", "false": "✗", "no difference": "=", "undecided": "–"}
+Numbers = Mapping[str, Sequence[float]]
+Labels = Mapping[str, str]
+SEEDS = 3
+"""Seeds that an interval of a mean needs."""
+Z95 = 1.959964
+"""The normal distribution's two-sided 95 % quantile."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check found: its outcome, and the evidence in a few words."""
+
+    outcome: Outcome
+    evidence: str
+
+
+@dataclass(frozen=True)
+class OfOne:
+    """A check of one number, with limits."""
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class OfTwo:
+    """A check that compares two numbers."""
+
+    name: str
+    other: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
+        return self.name, self.other
+
+
+@dataclass(frozen=True)
+class Between(OfOne):
+    """The mean over the seeds lies from `low` to `high`; with `ratio` the geometric mean."""
+
+    ratio: bool = False
+
+    def found(self, numbers: Numbers) -> Found:
+        """By the interval of the mean. A number that is not finite leaves it undecided."""
+        values = numbers[self.name]
+        if few := _few(values, SEEDS):
+            return few
+        mean = interval(values, self.ratio)
+        if mean is None:
+            return Found("undecided", f"not finite in some of {len(values)} seeds")
+        return Found(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        mean = "geometric mean" if self.ratio else "mean"
+        limits = _limits(self.low, self.high)
+        return f"{labels[self.name]} {limits} (95 % interval of the {mean})"
+
+
+@dataclass(frozen=True)
+class Most(OfOne):
+    """In most seeds the number lies from `low` to `high`."""
+
+    def found(self, numbers: Numbers) -> Found:
+        """By a sign test over the seeds. What is not a number lies nowhere."""
+        values = numbers[self.name]
+        inside = sum(self.low <= x <= self.high for x in values)
+        evidence = f"in {inside} of {len(values)} seeds"
+        if is_majority(inside, len(values)):
+            return Found("true", evidence)
+        return Found(
+            "false" if is_majority(len(values) - inside, len(values)) else "undecided", evidence
+        )
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return f"{labels[self.name]} {_limits(self.low, self.high)} in most seeds (sign test, 5 %)"
+
+
+@dataclass(frozen=True)
+class Correlated(OfOne):
+    """A rank correlation over some placements lies from `low` to `high` for placements in general."""
+
+    placements: int = 0
+
+    def found(self, numbers: Numbers) -> Found:
+        """By the interval over placements of the mean over the seeds, whose scatter is not counted (Fisher's
+        transformation, with the variance of Bonett and Wright 2000, doi:10.1007/BF02294183)."""
+        mean = fmean(numbers[self.name])
+        if not abs(mean) < 1:
+            return Found("undecided", f"mean {mean:g}, which has no interval")
+        half = Z95 * math.sqrt((1 + mean**2 / 2) / (self.placements - 3))
+        low, high = (math.tanh(math.atanh(mean) + end) for end in (-half, half))
+        found = Interval(mean, low, high, self.placements)
+        return Found(
+            _placed(found, self.low, self.high),
+            f"mean {mean:.3g} ({low:.3g} to {high:.3g}, {self.placements} placements)",
+        )
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        limits = _limits(self.low, self.high)
+        return f"{labels[self.name]} {limits} (95 % interval over {self.placements} placements)"
+
+
+@dataclass(frozen=True)
+class Fact(OfOne):
+    """A number that no seed changes lies from `low` to `high`."""
+
+    def found(self, numbers: Numbers) -> Found:
+        """True or false; undecided where the seeds differ after all."""
+        values = set(numbers[self.name])
+        if len(values) > 1:
+            return Found(
+                "undecided", f"{min(values):g} to {max(values):g}, though no seed should matter"
+            )
+        (value,) = values
+        return Found("true" if self.low <= value <= self.high else "false", f"{value:.4g}")
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return f"{labels[self.name]} {_limits(self.low, self.high)}"
+
+
+@dataclass(frozen=True)
+class Less(OfTwo):
+    """One number is less than another in the mean over pairs of seeds; with `ratio` as a quotient.
+
+    A difference below `matters` (with `ratio` a factor) is none. With 0 none is ever excluded.
+    """
+
+    matters: float = 0.0
+    ratio: bool = False
+
+    def found(self, numbers: Numbers) -> Found:
+        """False if the other one is less."""
+        values, others = numbers[self.name], numbers[self.other]
+        if few := _few(values, SEEDS):
+            return few
+        if self.ratio:
+            mean = interval([_over(a, b) for a, b in zip(values, others, strict=True)], ratio=True)
+            equal, size = 1.0, math.log(self.matters) if self.matters else 0.0
+        else:
+            mean, equal, size = _difference(values, others), 0.0, self.matters
+        if mean is None:
+            return Found("undecided", f"not finite in some of {len(values)} seeds")
+        name = "quotient" if self.ratio else "difference"
+        near = (math.exp(-size), math.exp(size)) if self.ratio else (-size, size)
+        outcome: Outcome = "undecided"
+        if size and near[0] < mean.low and mean.high < near[1]:
+            outcome = "no difference"
+        elif not mean.low <= equal <= mean.high:
+            outcome = "true" if mean.high < equal else "false"
+        return Found(outcome, f"{name} {_ends(mean)}")
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        text = f"{labels[self.name]} is less than {labels[self.other]} (95 % interval of the mean "
+        text += "quotient)" if self.ratio else "difference)"
+        if not self.matters:
+            return text
+        size = f"a factor of {self.matters:g}" if self.ratio else f"{self.matters:g}"
+        return f"{text}; less than {size} is no difference"
+
+
+@dataclass(frozen=True)
+class LessInMost(OfTwo):
+    """One number is less than another in most pairs of seeds, by a sign test; ties count for neither."""
+
+    def found(self, numbers: Numbers) -> Found:
+        """False if the other one is less in most pairs, no difference if most are equal."""
+        pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
+        less, more = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+        equal, n = sum(a == b for a, b in pairs), len(pairs)
+        evidence = f"less in {less} of {n} pairs of seeds, equal in {equal}, greater in {more}"
+        counted: tuple[tuple[int, Outcome], ...] = (
+            (less, "true"), (more, "false"), (equal, "no difference"),
+        )  # fmt: skip
+        found: list[Outcome] = [word for count, word in counted if is_majority(count, n)]
+        return Found(found[0] if found else "undecided", evidence)
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return (
+            f"{labels[self.name]} is less than {labels[self.other]} in most pairs of seeds "
+            "(sign test, 5 %)"
+        )
+
+
+@dataclass(frozen=True)
+class NotWorse(OfTwo):
+    """One number is greater than another by less than `by`, in the mean over pairs of seeds (one-sided)."""
+
+    by: float
+
+    def found(self, numbers: Numbers) -> Found:
+        """By the 90 % interval, whose ends are one-sided 95 % limits."""
+        values, others = numbers[self.name], numbers[self.other]
+        if few := _few(values, SEEDS):
+            return few
+        mean = _difference(values, others, "90 %")
+        if mean is None:
+            return Found("undecided", f"not finite in some of {len(values)} seeds")
+        return Found(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return (
+            f"{labels[self.name]} is greater than {labels[self.other]} by less than {self.by:g} "
+            "(one-sided 95 % limit of the mean difference)"
+        )
+
+
+@dataclass(frozen=True)
+class Same(OfTwo):
+    """Two numbers are equal up to `within`, in the mean over pairs of seeds."""
+
+    within: float
+
+    def found(self, numbers: Numbers) -> Found:
+        """By the interval of the paired difference."""
+        values, others = numbers[self.name], numbers[self.other]
+        if few := _few(values, SEEDS):
+            return few
+        mean = _difference(values, others)
+        if mean is None:
+            return Found("undecided", f"not finite in some of {len(values)} seeds")
+        return Found(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return (
+            f"{labels[self.name]} equals {labels[self.other]} up to {self.within:g} (95 % interval "
+            "of the mean difference)"
+        )
+
+
+@dataclass(frozen=True)
+class All:
+    """All of these checks together."""
+
+    checks: tuple[Simple, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers that the check reads."""
+        return tuple(dict.fromkeys(name for check in self.checks for name in check.names))
+
+    def found(self, numbers: Numbers) -> Found:
+        """True if all checks are, false if one is, else undecided."""
+        founds = [check.found(numbers) for check in self.checks]
+        outcomes = {one.outcome for one in founds}
+        outcome: Outcome = "false" if "false" in outcomes else "undecided"
+        if outcomes == {"true"}:
+            outcome = "true"
+        return Found(outcome, "; ".join(one.evidence for one in founds))
+
+    def sentence(self, labels: Labels) -> str:
+        """The check in words, with the labels of its numbers."""
+        return "; and ".join(check.sentence(labels) for check in self.checks)
+
+
+Simple = Between | Most | Correlated | Fact | Less | LessInMost | NotWorse | Same
+Check = Simple | All
+
+
+@dataclass(frozen=True)
+class Part:
+    """A statement that the claim implies, and the check that decides it: "48 blocks train"."""
+
+    says: str
+    check: Check
+
+    def sentence(self, labels: Labels) -> str:
+        """The part as a sentence."""
+        return f"{self.says}: {self.check.sentence(labels)}"
+
+    def found(self, numbers: Numbers, fallen: Numbers) -> Found:
+        """Its outcome; undecided where it would change if a run that still fell came down to the floor.
+
+        `fallen` has those numbers again, as they would be then.
+        """
+        found = self.check.found(numbers)
+        choices = [
+            (name, numbers[name], fallen[name]) for name in self.check.names if name in fallen
+        ]
+        for values in product(*((measured, lower) for _, measured, lower in choices)):
+            other = {name: value for (name, _, _), value in zip(choices, values, strict=True)}
+            if self.check.found({**numbers, **other}).outcome != found.outcome:
+                return Found("undecided", f"{found.evidence}; a run that it reads still fell")
+        return found
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """The verdict: its kind, and what each part says and found."""
+
+    kind: Kind
+    parts: tuple[tuple[str, Found], ...]
+
+    @property
+    def outcomes(self) -> str:
+        """The first letters of the parts' outcomes: "tfu"."""
+        return "".join(found.outcome[0] for _, found in self.parts)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with the number of parts: "holds in part (1 of 3 parts true, 2 undecided)"."""
+        counts = [(word, sum(found.outcome == word for _, found in self.parts)) for word in MARKS]
+        words = [f"{count} {word}" for word, count in counts if count]
+        if len(words) == 1:
+            return self.kind
+        first, *rest = words
+        count, word = first.split(" ", 1)
+        return f"{self.kind} ({', '.join((f'{count} of {len(self.parts)} parts {word}', *rest))})"
+
+    def lines(self) -> list[str]:
+        """The parts as a list of ticks, crosses and dashes, one a line."""
+        return [
+            f"{MARKS[it.outcome]} {says}: {it.outcome} ({it.evidence})" for says, it in self.parts
+        ]
+
+
+def judge(rule: Sequence[Part], numbers: Numbers, fallen: Numbers | None = None) -> ClaimVerdict:
+    """The verdict of a rule; `numbers` holds one list of seeds per name, and `fallen` those again that a
+    run that still fell could change (see `Part.found`)."""
+    parts = tuple((part.says, part.found(numbers, fallen or {})) for part in rule)
+    outcomes = {found.outcome for _, found in parts}
+    kind: Kind = "undecided"
+    if "true" in outcomes:
+        kind = "holds" if outcomes == {"true"} else "holds in part"
+    elif "false" in outcomes:
+        kind = "contradicted" if outcomes == {"false"} else "false in part"
+    elif outcomes == {"no difference"}:
+        kind = "no difference found"
+    return ClaimVerdict(kind, parts)
+
+
+def value_sentence(values: Sequence[float], form: str, seeds: bool = True) -> str:
+    """Median and range, optionally with the number of seeds: "1.21 (1.20 to 1.23, 3 seeds)". No range
+    if all seeds print the same."""
+    n = f"{len(values)} seed{'s' * (len(values) != 1)}" if seeds else ""
+    if any(math.isnan(x) for x in values):
+        middle, ends = "not a number", ""
+    else:
+        middle, low, high = (_printed(f(values), form) for f in (median, min, max))
+        ends = "" if low == high else f"{low} to {high}"
+    inside = ", ".join(filter(None, (ends, n)))
+    return f"{middle} ({inside})" if inside else middle
+
+
+def _printed(x: float, form: str) -> str:
+    if math.isinf(x):
+        return "not reached" if x > 0 else "-inf"
+    text = format(x, form)
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _few(values: Sequence[float], needed: int) -> Found | None:
+    n = len(values)
+    return Found("undecided", f"{n} seeds, needed are {needed}") if n < needed else None
+
+
+def _difference(
+    values: Sequence[float], others: Sequence[float], confidence: Confidence = "95 %"
+) -> Interval | None:
+    differences = [a - b for a, b in zip(values, others, strict=True)]
+    return interval(differences, confidence=confidence)
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b else math.inf
+
+
+def _placed(mean: Interval, low: float, high: float) -> Outcome:
+    if low <= mean.low and mean.high <= high:
+        return "true"
+    return "false" if mean.high < low or mean.low > high else "undecided"
+
+
+ROUNDING = 1e-9
+"""A mean that is this share of its interval's width or less is 0 up to rounding."""
+
+
+def _ends(mean: Interval) -> str:
+    width = mean.high - mean.low
+    middle = 0.0 if abs(mean.mean) <= ROUNDING * width else mean.mean
+    return f"{middle:.3g} ({mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
+
+
+def _limits(low: float, high: float) -> str:
+    ends = [low > -math.inf, high < math.inf]
+    if all(ends):
+        return f"is {low:g}" if low == high else f"lies from {low:g} to {high:g}"
+    return f"is at least {low:g}" if ends[0] else f"is at most {high:g}"

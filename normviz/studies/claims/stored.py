@@ -1,0 +1,232 @@
+"""Results of claims as small JSON files: every seed's numbers, the figure, and the rule they met."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ...config import ENGINE, RunConfig
+from ...home import shipped
+from .record import Claim, Number, Scatter
+from .rule import ClaimVerdict, Numbers, judge, value_sentence
+
+SECOND = "second"
+"""The folder of the results from a second set of seeds, beside the others. They have no figure."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One arm of a figure: for each x the numbers of all seeds. Of a scatter each x is one run's, and
+    `trains` says whether it trained."""
+
+    arm: str
+    label: str
+    scheme: str
+    x: Sequence[float | str]
+    y: Sequence[Sequence[float]]
+    trains: Sequence[bool] = ()
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """What came out of a claim's experiment.
+
+    engine   the version of the engine that trained its runs
+    rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
+             has changed since, it needs a new run
+    numbers  by name, a number a seed
+    fallen   those of them again that differ if all runs that still fell came down to the floor
+    first    the first of the seeds that judge
+    figure   what its figure shows
+    runs     keys of the runs behind it
+    flat     how many of them were stopped early because they were flat at chance
+    tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
+    seconds  of one CPU core, as measured: CPU time, but of runs before 25 November 2026 the time that passed
+             on a busy machine
+    date     of the run, ISO
+    """
+
+    claim: str
+    engine: int
+    date: str
+    seeds: int
+    seconds: float
+    arms: Mapping[str, Mapping[str, str]]
+    rule: Sequence[str]
+    numbers: Numbers
+    figure: Sequence[Series]
+    runs: Sequence[str]
+    flat: int = 0
+    tape: int = 0
+    fallen: Numbers = field(default_factory=dict)
+    first: int = 0
+
+    @property
+    def engines(self) -> list[str]:
+        """The engine of each of its runs; none where a lab measured it."""
+        return ["tape"] * self.tape + ["eager"] * (len(self.runs) - self.tape)
+
+    def verdict(self, claim: Claim) -> ClaimVerdict:
+        """The rule's verdict over the numbers."""
+        return judge(claim.rule, self.numbers, self.fallen)
+
+    def fits(self, claim: Claim) -> bool:
+        """Whether it was measured by this engine, in this experiment and for this rule."""
+        return (
+            self.engine == ENGINE
+            and tuple(self.rule) == claim.rule_words()
+            and self.arms == claim.settings()
+            and set(self.numbers) == set(claim.numbers)
+        )
+
+
+def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
+    """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
+    found, seeds = {}, seeds and bool(claim.arms)
+    for name, number in claim.numbers.items():
+        values = result.numbers[name]
+        found[name] = value_sentence(values, number.form, seeds) + _unit(number, median(values))
+    return found
+
+
+def _unit(number: Number, value: float) -> str:
+    """The unit behind a number; none behind "not reached"."""
+    return f" {number.unit}" if number.unit and not math.isinf(value) else ""
+
+
+def finding(claim: Claim, result: ClaimResult) -> str:
+    """The result in a sentence: the claim's own with medians, else the verdict if the outcomes are not
+    those that it was written for."""
+    verdict = result.verdict(claim)
+    outcomes, sentence = claim.finding
+    if outcomes != verdict.outcomes:
+        return f"{claim.label}: {verdict.sentence}."
+    medians = {name: median(result.numbers[name]) for name in claim.numbers}
+    words = {
+        name: value_sentence([medians[name]], it.form, seeds=False) + _unit(it, medians[name])
+        for name, it in claim.numbers.items()
+    }
+    return sentence.format(**words)
+
+
+def explained(claim: Claim, result: ClaimResult) -> str:
+    """The claim's paragraph with the result's numbers, and what they are."""
+    words = claim.words.format(**number_sentences(claim, result, seeds=False))
+    if isinstance(claim.figure, Scatter) and claim.figure.names_misfits:
+        words += f" {misfits(result)}"
+    if not claim.arms:
+        return words
+    if n := held_out_characters(claim):
+        words += f" Held-out losses on prose are of the same {n} characters in every seed."
+    if chosen := at_edge(claim, result):
+        words += (
+            f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
+            "a better one may lie beyond it."
+        )
+    return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
+
+
+def held_out_characters(claim: Claim) -> int:
+    """How many characters its runs' held-out losses on prose are of; 0 where none are."""
+    if claim.lab or not any("held-out loss" in number.label for number in claim.numbers.values()):
+        return 0
+    configs = (cell.config for cell in claim.cells(1))
+    return max((it.batch * it.seq_len for it in configs if it.task == "prose_split"), default=0)
+
+
+def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
+    """For what the chosen learning rate is the lowest or the highest of those that were tried."""
+    found = []
+    for name, number in claim.numbers.items():
+        if number.rates:
+            tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
+            if result.numbers[name][0] in (min(tried), max(tried)):
+                found.append(number.label.split(", ", 1)[1])
+    return found
+
+
+def misfits(result: ClaimResult) -> str:
+    """Of a scatter: how many runs train, and for how many of each arm the cut of x that is wrong for the
+    fewest is wrong."""
+    runs = [
+        (float(x), good, one.label)
+        for one in result.figure
+        for x, good in zip(one.x, one.trains, strict=True)
+    ]
+    cuts = sorted({x for x, _, _ in runs})
+    wrong = min(
+        ([label for x, good, label in runs if good != (x >= cut)] for cut in (*cuts, math.inf)),
+        key=len,
+    )
+    counts = Counter(label for _, _, label in runs)
+    named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
+    trained = sum(good for _, good, _ in runs)
+    return (
+        f"{trained} of {len(runs)} runs train. The best cut, chosen on the same runs, is wrong for "
+        f"{len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
+        f"{', '.join(named) or 'none'}."
+    )
+
+
+def write(result: ClaimResult, path: Path) -> None:
+    """Write a result; NaN becomes null, and infinity "inf"."""
+    path.write_text(json.dumps(plain(asdict(result)), indent=1) + "\n")
+
+
+def read_result(path: Path) -> ClaimResult:
+    """Read a result."""
+    it = json.loads(path.read_text())
+    it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
+    it["fallen"] = {name: _numbers(values) for name, values in it["fallen"].items()}
+    it["figure"] = [
+        Series(**(one | {"y": [_numbers(values) for values in one["y"]]})) for one in it["figure"]
+    ]
+    return ClaimResult(**it)
+
+
+def folder() -> Path:
+    """Where shipped results lie."""
+    return shipped("assets") / "claims"
+
+
+def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
+    """What ships of a claim, or of its check on a `second` set of seeds; None where nothing does, or where
+    it was another rule or another version of the engine."""
+    path = folder() / (SECOND if second else "") / f"{claim.key}.json"
+    return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
+
+
+def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:
+    """The duel that shows the claim, at the rates that were chosen in what ships of it."""
+    result = shipped_result(claim)
+    return claim.lanes(result.numbers if result else {})
+
+
+@cache
+def _read(path: Path, _changed: int, claim: Claim) -> ClaimResult | None:
+    result = read_result(path)
+    return result if result.fits(claim) else None
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: six digits of a number, "inf", and null for NaN."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        return None if math.isnan(value) else float(f"{value:.6g}")
+    return value
+
+
+def _numbers(values: Sequence[float | str | None]) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values]

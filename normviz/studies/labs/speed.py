@@ -1,0 +1,46 @@
+"""How much less time a norm takes than LayerNorm, measured alternately with nothing beside it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...config import RunConfig
+from ...home import home
+from ..norm_cost.lab import run
+from ..norm_cost.result import CostSetting, Measurement
+from ..norm_cost.variants import CONTROL, LIBRARY, REFERENCE
+
+ALONE = True
+"""It takes the machine lock alone itself; if the caller shared the lock, it would wait for ever."""
+
+SECONDS = 12.0
+
+
+def measure(config: RunConfig) -> dict[str, float]:
+    """Percent of LayerNorm's time that the config's norm saves: in a whole training `step`, and
+    `alone`, by itself forward and backward; with `hand_` before it, both written in elementary
+    operations. LayerNorm gives the error of the measurement, and no numbers by hand.
+
+    Of the rest only width, tokens a batch and device matter: the models are the norm cost lab's.
+    A seed is a repeat. Raises BusyError where something trains for long.
+    """
+    tokens = config.batch * config.seq_len
+    found = _measured(
+        CostSetting(config.width, tokens, 1, config.device, SECONDS), config.init_seed
+    )
+    variant = CONTROL if config.norm == REFERENCE else config.norm
+    saved = {
+        context: 100 * (1 - found.row(variant, context).ratio.median)
+        for context in ("step", "alone")
+    }
+    if variant == LIBRARY:
+        for context in ("step", "alone"):
+            rms, ln = (found.row(f"{norm}_hand", context) for norm in (LIBRARY, REFERENCE))
+            saved[f"hand_{context}"] = 100 * (1 - rms.ratio.median / ln.ratio.median)
+    return saved
+
+
+@cache
+def _measured(setting: CostSetting, _repeat: int) -> Measurement:
+    """All norms are measured together, so those of one repeat share their measurement."""
+    return next(it for it in run(setting, home()) if isinstance(it, Measurement))

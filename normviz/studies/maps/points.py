@@ -1,0 +1,108 @@
+"""One cell's result as numbers and words: what tables, maps and summaries are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...runs import Recording
+from ...runs.store import Run, Store
+from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
+from .drive import stored
+from .early import is_flat
+from .grid import Cell, Grid
+
+
+@dataclass(frozen=True)
+class Point:
+    """What came of a cell.
+
+    kind      a verdict's word, or `flat`: stopped early because it was flat at chance
+    sentence  the verdict in words
+    steps     how many it made
+    loss      mean of the last tenth of them, nats per token; not finite where it diverged so
+    first     loss of step 0
+    falling   undertrained, not unstable: its loss still fell at its end, so fast that more steps matter
+    engine    the engine that computed its steps, "tape" or "eager"
+    """
+
+    cell: Cell
+    run: int
+    kind: str
+    sentence: str
+    steps: int
+    loss: float
+    first: float
+    chance: float
+    floor: float | None
+    falling: bool
+    seconds: float
+    engine: str = "eager"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it diverged."""
+        return self.kind == "diverged"
+
+    @property
+    def still_falls(self) -> bool:
+        """Whether its loss surely fell at its end, however slowly."""
+        return self.falling or self.kind == "still falling"
+
+    @property
+    def final(self) -> float:
+        """The final loss of a run that reached its end; NaN of one that diverged or was stopped."""
+        return math.nan if self.kind in ("diverged", "flat") else self.loss
+
+    @property
+    def capped(self) -> float:
+        """Its loss, at most chance: what a map colours. Chance for a run that diverged."""
+        return (
+            min(self.loss, self.chance)
+            if math.isfinite(self.loss) and not self.is_lost
+            else self.chance
+        )
+
+    @property
+    def trains(self) -> bool:
+        """Whether it came at least half of the way from chance to the floor; where no floor is
+        known, below chance by 3 %."""
+        return self.capped <= trained_below(self.chance, self.floor)
+
+
+def trained_below(chance: float, floor: float | None) -> float:
+    """The loss up to which a run counts as one that trains."""
+    return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
+
+
+def point(cell: Cell, run: Run, it: Recording) -> Point:
+    """The result of a cell from its stored run and what that recorded."""
+    return _point(cell, run.id, it, is_flat(run))
+
+
+def shipped_point(cell: Cell, it: Recording) -> Point:
+    """The result of a cell from a recording that ships, outside of a store: run 0."""
+    return _point(cell, 0, it, it.status == "stopped")
+
+
+def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
+    if flat:
+        kind, sentence = "flat", f"stopped: {it.message}"
+    else:
+        kind, sentence = it.verdict.kind, it.verdict.sentence
+    return Point(
+        cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
+        it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
+        it.started.engine if it.started else "eager",
+    )  # fmt: skip
+
+
+def read_points(store: Store, grid: Grid, early: bool = True) -> list[Point]:
+    """The points of all cells that the store has a result of, axis by axis and seed by seed."""
+    cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
+    found = ((cell, stored(store, cell.key, early)) for cell in cells)
+    return [
+        point(cell, run, store.recording(run, layers=False))
+        for cell, run in found
+        if run is not None
+    ]

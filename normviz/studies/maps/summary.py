@@ -1,0 +1,262 @@
+"""The findings of a sweep, as numbers, as sentences for the terminal and the page, and as one tidy table.
+
+Spreads and comparisons over seeds are those of `runs.statistics`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...runs.statistics import Comparison, Spread, compare, spread
+from .grid import Grid
+from .points import Point, trained_below
+
+# Learning-rate sensitivity, frontier, and the comparison of two arms.
+
+Place = tuple[tuple[str, Any], ...]
+"""Fields and values of the axes that name a row."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Over the learning rates `rates`, for the settings `place`; each spread is over seeds.
+
+    value         mean of min(l, l0) - l*, nats
+    best          l*, nats, and `best_rate` the rate of the median seed's lowest
+    excess        l* above the floor, nats; None where the floor is unknown
+    fails         no rate trains: the value says nothing
+    undertrained  rates at which the loss was still falling
+    stood_in      cells that were stopped early
+    diverged      cells that count as l0
+    """
+
+    place: Place
+    rates: tuple[float, ...]
+    value: Spread
+    best: Spread
+    best_rate: float
+    excess: Spread | None
+    fails: bool
+    undertrained: tuple[float, ...]
+    stood_in: int
+    diverged: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The largest learning rate that trains at a place, by the median over seeds; None where none."""
+
+    place: Place
+    rate: float | None
+    is_last: bool
+    """Whether it is the largest rate that was tried: the frontier may lie beyond."""
+
+
+def sensitivity(grid: Grid, points: Iterable[Point]) -> list[Sensitivity]:
+    """One row for each combination of the other axes whose rates have all been run."""
+    axis = grid.axis("lr")
+    if axis is None:
+        return []
+    rows = []
+    for place, group in by_place(grid, points, "lr").items():
+        seeds: dict[int, list[Point]] = defaultdict(list)
+        for one in group:
+            seeds[one.cell.seed].append(one)
+        whole = [ones for ones in seeds.values() if len(ones) == len(axis.values)]
+        if whole:
+            rows.append(_sensitivity(place, axis.values, whole))
+    return rows
+
+
+def _sensitivity(
+    place: Place, rates: tuple[float, ...], seeds: Sequence[Sequence[Point]]
+) -> Sensitivity:
+    values, bests = zip(*(wortsman(ones) for ones in seeds), strict=True)
+    flat = [one for ones in seeds for one in ones]
+    at = {rate: [p for p in flat if p.cell.config.lr == rate] for rate in rates}
+    floor = flat[0].floor
+    return Sensitivity(
+        place=place,
+        rates=rates,
+        value=spread(values),
+        best=spread(bests),
+        best_rate=min(rates, key=lambda rate: median(p.capped for p in at[rate])),
+        excess=None if floor is None else spread([best - floor for best in bests]),
+        fails=all(best > trained_below(flat[0].chance, floor) for best in bests),
+        undertrained=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
+        stood_in=sum(p.kind == "flat" for p in flat),
+        diverged=sum(p.is_lost for p in flat),
+    )
+
+
+def wortsman(points: Sequence[Point]) -> tuple[float, float]:
+    """(sensitivity, lowest final loss) of one seed's runs, one a learning rate."""
+    ended = [p.first if p.is_lost or not np.isfinite(p.loss) else p.loss for p in points]
+    lowest = min(ended)
+    return fmean(min(x, p.first) - lowest for x, p in zip(ended, points, strict=True)), lowest
+
+
+def frontier(grid: Grid, points: Iterable[Point]) -> list[Edge]:
+    """The largest learning rate that trains, for each combination of the other axes."""
+    axis = grid.axis("lr")
+    if axis is None:
+        return []
+    edges = []
+    for place, group in by_place(grid, points, "lr").items():
+        rates: dict[float, list[Point]] = defaultdict(list)
+        for one in group:
+            rates[one.cell.config.lr].append(one)
+        good = [rate for rate, ones in rates.items() if trains(ones)]
+        edges.append(
+            Edge(place, max(good, default=None), max(good, default=None) == axis.values[-1])
+        )
+    return edges
+
+
+def trains(seeds: Sequence[Point]) -> bool:
+    """Whether the median over seeds trains."""
+    first = seeds[0]
+    return median(p.capped for p in seeds) <= trained_below(first.chance, first.floor)
+
+
+def mark(seeds: Sequence[Point]) -> str:
+    """What a cell of a map is marked with: diverged, flat or falling, where most seeds are; else nothing."""
+    marks = [
+        p.kind if p.kind in ("diverged", "flat") else "falling" if p.still_falls else ""
+        for p in seeds
+    ]
+    return next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
+
+
+def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, list[Point]]:
+    """Points by their values on all axes but those named."""
+    groups: dict[Place, list[Point]] = defaultdict(list)
+    for one in points:
+        place = tuple(
+            (axis.field, axis.values[i])
+            for axis, i in zip(grid.axes, one.cell.at, strict=True)
+            if axis.field not in without
+        )
+        groups[place].append(one)
+    return dict(groups)
+
+
+def best_over_rates(points: Iterable[Point]) -> dict[int, float]:
+    """For each seed the lowest loss over whatever else differs, capped at chance."""
+    best: dict[int, float] = {}
+    for one in points:
+        best[one.cell.seed] = min(best.get(one.cell.seed, np.inf), one.capped)
+    return best
+
+
+def against(first: Iterable[Point], second: Iterable[Point]) -> Comparison | None:
+    """Two groups by their lowest losses, paired by seed; None where they share none."""
+    a, b = best_over_rates(first), best_over_rates(second)
+    shared = sorted(a.keys() & b.keys())
+    return compare([a[k] for k in shared], [b[k] for k in shared]) if shared else None
+
+
+# Sentences.
+
+
+def edge_words(grid: Grid, edge: Edge) -> str:
+    """ "Post-LN, depth 16: trains up to lr 0.003"."""
+    where = f"{place_name(grid, edge.place)}: " if edge.place else ""
+    if edge.rate is None:
+        return f"{where}trains at no rate tried"
+    more = ", the largest tried" if edge.is_last else ""
+    return f"{where}trains up to lr {edge.rate:g}{more}"
+
+
+def sensitivity_words(grid: Grid, row: Sensitivity) -> Iterator[str]:
+    """The number beside the best loss, then what it must not be taken for."""
+    where = f"{place_name(grid, row.place)}: " if row.place else ""
+    excess = "" if row.excess is None else f", {row.excess.median:.3f} above the floor"
+    yield (
+        f"{where}learning-rate sensitivity {row.value.text()}; best loss {row.best.text()} at lr "
+        f"{row.best_rate:g}{excess}"
+    )
+    if row.fails:
+        yield "  no rate trains, so a small sensitivity says nothing here"
+    if row.undertrained:
+        rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
+        yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
+    if row.stood_in:
+        cells = "1 cell was" if row.stood_in == 1 else f"{row.stood_in} cells were"
+        yield f"  {cells} stopped early: the loss at the stop is used"
+
+
+def comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
+    """The first axis of names, value against value at the best learning rate of each."""
+    named = next((axis for axis in grid.axes if not axis.is_ordered), None)
+    if named is None:
+        return
+    for place, group in by_place(grid, points, named.field, "lr").items():
+        sides = by_place(grid, group, *(axis.field for axis in grid.axes if axis != named))
+        where = f"{place_name(grid, place)}: " if place else ""
+        for (a, first), (b, second) in combinations(sides.items(), 2):
+            found = against(first, second)
+            if found is not None:
+                yield where + found.sentence(place_name(grid, a), place_name(grid, b))
+
+
+def place_name(grid: Grid, place: Place) -> str:
+    """ "Post-LN, depth 12"."""
+    words = []
+    for field, value in place:
+        axis = grid.axis(field)
+        assert axis is not None
+        words.append(f"{field} {axis.shown(value)}" if axis.is_ordered else axis.shown(value))
+    return ", ".join(words)
+
+
+def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
+    """A column for each axis, then
+
+    seed         which repeat, from 0
+    run          key of the result: engine version and hash of the config
+    engine       which one computed its steps: tape (in C++) or eager (PyTorch's own operations)
+    result       the kind of its verdict (see `normviz.runs.verdict`), or flat (stopped early)
+    verdict      the same in words
+    steps        how many it made
+    final_loss   mean loss of the last tenth of the steps, nats per token; NaN where it diverged or
+                 was stopped early
+    last_loss    that mean whatever came of it
+    capped_loss  last_loss, at most chance; chance where it diverged
+    first_loss   loss of step 0
+    chance       loss of the best guess that ignores the context
+    floor        lowest reachable loss; NaN where unknown
+    excess       final_loss - floor
+    falling      whether the loss still fell at the end: undertrained, not unstable
+    seconds      of one core
+    """
+    rows = [
+        {
+            **{axis.field: axis.values[i] for axis, i in zip(grid.axes, one.cell.at, strict=True)},
+            "seed": one.cell.seed,
+            "run": one.cell.key,
+            "engine": one.engine,
+            "result": one.kind,
+            "verdict": one.sentence,
+            "steps": one.steps,
+            "final_loss": one.final,
+            "last_loss": one.loss,
+            "capped_loss": one.capped,
+            "first_loss": one.first,
+            "chance": one.chance,
+            "floor": float("nan") if one.floor is None else one.floor,
+            "excess": float("nan") if one.floor is None else one.final - one.floor,
+            "falling": one.still_falls,
+            "seconds": one.seconds,
+        }
+        for one in points
+    ]
+    return pd.DataFrame(rows)

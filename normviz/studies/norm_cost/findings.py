@@ -1,0 +1,128 @@
+"""A measurement's findings, in sentences computed from its numbers, and published claims to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...formats import megabytes
+from .result import Measurement, Ratio, Row
+from .variants import BOTH, CONTEXTS, CONTROL, LIBRARY, REFERENCE, VARIANTS
+
+BUSY = 0.7
+"""A load average from which the sentence mentions other work."""
+
+
+def verdict(it: Measurement) -> str:
+    """The main finding: RMSNorm's time in a whole step, compared with what is claimed, and with LayerNorm's
+    where both are hand-written."""
+    sentences = [step_time(it), _claims(it, it.row(LIBRARY, "step")), _by_hand(it)]
+    if it.load is not None and it.load >= BUSY:
+        sentences.append(f"The machine was busy with other work (load {it.load:g} just before).")
+    alone = it.row(LIBRARY, "alone")
+    sentences.append(f"Alone, forward and backward, {_compared(it, alone)}.")
+    return " ".join(sentences)
+
+
+def step_time(it: Measurement) -> str:
+    """RMSNorm's time in a whole training step."""
+    return f"In a whole training step {_compared(it, it.row(LIBRARY, 'step'))}."
+
+
+def counted(it: Measurement) -> str:
+    """The cause: operations of the formula, and kernels and bytes of the implementation."""
+    ln, rms = it.row(REFERENCE, "alone"), it.row(LIBRARY, "alone")
+    return (
+        f"Forward and backward, RMSNorm's formula needs {rms.operations:.0f} operations a number and "
+        f"LayerNorm's {ln.operations:.0f}; as PyTorch runs them here that is {_kernels(rms)} that "
+        f"read and write {megabytes(rms.bytes)}, and {_kernels(ln)} with {megabytes(ln.bytes)}."
+    )
+
+
+def finding(it: Measurement, context: str) -> str:
+    """The finding of a chart: every variant's ratio in one context."""
+    sentences = [
+        f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
+        f"{'' if it.differs(row) else ', not distinguishable'}"
+        for row in it.rows_of(context)
+        if row.variant not in (REFERENCE, CONTROL)
+    ]
+    noise = it.noise(context)
+    return (
+        f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(sentences)}. LayerNorm "
+        f"against itself: {noise.low:.3f} to {noise.high:.3f}."
+    )
+
+
+def _compared(it: Measurement, row: Row) -> str:
+    """Compare with LayerNorm: "RMSNorm (library) takes 1.03 times LayerNorm's time (1.02 to 1.04)"."""
+    label, span = VARIANTS.label(row.variant), interval(row.ratio)
+    if not it.differs(row):
+        return f"{label} is not distinguishable from LayerNorm: {span} times its time"
+    return f"{label} takes {span} times LayerNorm's time"
+
+
+def _claims(it: Measurement, row: Row) -> str:
+    """Which of the claimed savings this measurement reaches."""
+    reached = [c.label for c in CLAIMS if it.differs(row) and row.ratio.median <= c.ratio]
+    if reached:
+        return f"Of the savings that are claimed for RMSNorm it reaches: {', '.join(reached)}."
+    if row.ratio.low <= CLAIMS[0].ratio:
+        return "The interval is too wide to rule the savings out that are claimed for RMSNorm."
+    return f"With it the savings that are claimed for RMSNorm, {CLAIMS[0].low:g} % and more, do not show."
+
+
+def _by_hand(it: Measurement) -> str:
+    """Compare both as models without fused kernels have them."""
+    rms, ln = (it.row(f"{norm}_hand", "step").ratio for norm in (LIBRARY, REFERENCE))
+    less = 100 * (1 - rms.median / ln.median)
+    words = f"{abs(less):.1f} % {'less' if less > 0 else 'more'}"
+    words = "not distinguishable" if rms.overlaps(ln) else words
+    return (
+        f"Both hand-written, RMSNorm takes {interval(rms)} and hand-written LayerNorm {interval(ln)} times "
+        f"LayerNorm's time: {words}."
+    )
+
+
+def _pass(row: Row) -> str:
+    return "" if row.context == "step" else (" both ways" if row.passes == BOTH else " forward")
+
+
+def _kernels(row: Row) -> str:
+    return f"{row.kernels} kernel{'s' * (row.kernels != 1)}"
+
+
+def interval(it: Ratio) -> str:
+    """Median and interval: "1.03 (1.02 to 1.04)", with digits by its size."""
+    digits = 3 if 0.8 < it.median < 1.25 else 2
+    return f"{it.median:.{digits}f} ({it.low:.{digits}f} to {it.high:.{digits}f})"
+
+
+# Published claims about RMSNorm's speed, drawn as lines beside the measurement.
+
+
+@dataclass(frozen=True)
+class PublishedSpeed:
+    """`source` claims that RMSNorm takes `low` to `high` percent less time than LayerNorm."""
+
+    low: float
+    high: float
+    source: str
+
+    @property
+    def ratio(self) -> float:
+        """Time over LayerNorm's that the claim implies at least."""
+        return (100 - self.low) / 100
+
+    @property
+    def label(self) -> str:
+        """The claimed saving in words, as in "7 to 64 % less"."""
+        return f"{self.low:g} to {self.high:g} % less"
+
+
+CLAIMS = (
+    PublishedSpeed(1, 10, "arXiv:2305.14858, for whole Pre-LN transformers"),
+    PublishedSpeed(7, 64, "arXiv:1910.07467, over its models"),
+    PublishedSpeed(10, 15, "READMEs and tutorials, without a measurement"),
+    PublishedSpeed(15, 20, "READMEs and tutorials, without a measurement"),
+)
+"""By the least saving. All are about models on GPUs, or do not say."""
