@@ -36,6 +36,7 @@ export const PAGE = `
 </div>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
+const AGAIN = 5;  // seconds until a page that did not follow is asked again
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
 export const panel = {
@@ -201,8 +202,9 @@ export const panel = {
     this.compare();
   },
 
-  // Ask for the page again where it shows the runs in another state than they are in: once for each state,
-  // until the page has caught up. Called when either may have changed.
+  // Ask for the page again where it shows the runs in another state than they are in: once for each state, and
+  // again until the page has caught up, as one that had lost its server did not hear it. Called when either may
+  // have changed.
   compare() {
     const { signature, spread } = this.state ?? this.what;
     if (signature === this.what.signature) this.told = null;
@@ -210,7 +212,10 @@ export const panel = {
       this.told = signature;
       const tell = () => {
         this.waits = null;
-        if (!this.gone && this.told !== null) this.options.changed?.(this.told);
+        clearTimeout(this.again);
+        if (this.gone || this.told === null || !this.options.changed) return;
+        this.options.changed(this.told);
+        this.again = setTimeout(tell, 1000 * (AGAIN + (spread ?? 0) * Math.random()));
       };
       // Where many watch, they don't ask for the page in the same moment, and once for all that changes
       // until then: lanes end soon after one another.

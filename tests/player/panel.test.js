@@ -84,7 +84,25 @@ test("a change is told once, after a while where many watch", (t) => {
   assert.deepEqual(told, ["c", "d"]);
 });
 
-test("a state that the page has shown in between is told again", () => {
+test("a page that did not hear of a change, because its server was away, is told again until it follows", (t) => {
+  const acts = [], told = [], parts = { progress: {}, span: {} };
+  t.mock.method(globalThis, "setTimeout", (act) => acts.push(act));
+  const it = {
+    ...panel, find: () => ({ querySelector: (name) => parts[name] }), what: { signature: "runs" },
+    options: { changed: (now) => told.push(now) },
+  };
+  it.status({ signature: "failed", words: "", done: 0, total: 1 });
+  acts.pop()();
+  acts.pop()();
+  assert.deepEqual(told, ["failed", "failed", "failed"]);
+  it.what = { signature: "failed" };
+  it.compare();
+  acts.pop()();
+  assert.deepEqual([told.length, acts.length], [3, 0]);
+});
+
+test("a state that the page has shown in between is told again", (t) => {
+  t.mock.method(globalThis, "setTimeout", () => 0);
   const told = [], parts = { progress: {}, span: {} };
   const it = {
     ...panel, find: () => ({ querySelector: (name) => parts[name] }), what: { signature: "runs" },
