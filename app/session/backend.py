@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import streamlit as st
-from normviz.app.session.open_pages import OpenPages
 from streamlit import runtime
 
 from normviz import hosted
@@ -27,6 +26,7 @@ from normviz.studies.maps.fill import MapJobs
 from normviz.studies.norm_cost.client import Lab
 
 from . import visitor
+from .open_pages import OpenPages
 
 
 @dataclass(frozen=True)

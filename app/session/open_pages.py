@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import hosted
-from ...runs.store import Store
-from ...studies.maps.jobs import Job, Jobs
+from normviz import hosted
+from normviz.runs.store import Store
+from normviz.studies.maps.jobs import Job, Jobs
 
 BEAT_SECONDS = 5.0
 LOG = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import streamlit as st
-from normviz.app.session.open_pages import Job
 
 from normviz import hosted
 from normviz.runs.store import Run
 
 from . import visitor
 from .backend import watchers
+from .open_pages import Job
 
 
 def begin() -> None:
