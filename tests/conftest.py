@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     do so some seconds earlier without PyTorch, Streamlit and Playwright."""
     runs_none = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if not runs_none or config.getoption("collectonly"):
-        for kit in ("page_kit", "browser_kit", "anatomy_kit"):
+        for kit in ("backend_kit", "page_kit", "browser_kit", "anatomy_kit"):
             config.pluginmanager.import_plugin(kit)
 
 

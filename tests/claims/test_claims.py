@@ -278,6 +278,7 @@ def test_a_claim_of_a_lab_is_measured(store: Store) -> None:
     assert stored_result(store, COUNTED) is None
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.slow
 def test_rates_are_chosen_on_other_seeds_than_those_that_judge(store: Store) -> None:
     result, news = finished(store, TUNED, first=7)
@@ -331,6 +332,7 @@ def test_a_stopped_claim_has_no_result(store: Store) -> None:
     ]
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.slow
 def test_a_run_that_fails_is_said(store: Store) -> None:
     arm = {**SMALL.arms["slow"], "task": "text", "text": "a" * 32}
@@ -599,6 +601,7 @@ def test_the_list_of_changed_verdicts_is_that_of_the_results() -> None:
     assert len({row[0] for row in rows} | set(kept)) == len(rows) + len(kept) == 40
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("key", ["C1", "C21"])
 @pytest.mark.slow
 def test_a_cheap_result_comes_out_again(key: str, store: Store) -> None:

@@ -57,6 +57,7 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     assert more.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.slow
 def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
     words = (*TINY, "task=text", f"text={'a' * 32}", "depth=1,2", "--data", str(tmp_path))

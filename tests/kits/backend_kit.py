@@ -1,16 +1,19 @@
-"""A real back end for tests: waiting on state, and looking at its processes."""
+"""A real back end for tests: waiting on state, and looking at its processes; and one without processes."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 import psutil
+import pytest
 
 from normviz import RunConfig, train
+from normviz.execution import Began, Ended, Event, Executor, TaskError
 from normviz.runs import Steps, collect
 from normviz.runs.store import Run, Store
 from normviz.training.events import Step
@@ -96,3 +99,30 @@ class Lane:
 def keep(store: Store, config: RunConfig, origin: str) -> int:
     """Train a run here and keep it; returns its number."""
     return store.keep_all([collect(train(config))], origin)[0]
+
+
+class Here(Executor[Any]):
+    """As `Local`, in this process: for tests of what comes of tasks, and not of the processes."""
+
+    def __init__(self, function: Callable[..., Any], tasks: Mapping[Any, Any], *_: object) -> None:
+        self.function, self.tasks = function, tasks
+
+    def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event[Any]]:
+        for task, words in self.tasks.items():
+            if stop():
+                return
+            yield Began(task)
+            try:
+                yield Ended(task, self.function(*words))
+            except TaskError as error:
+                yield Ended(task, problem=str(error))
+
+    def close(self) -> list[Ended[Any]]:
+        return []
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of maps and claims, and readings of labs, are done in this process."""
+    for module in ("maps.drive", "claims.lab_process"):
+        monkeypatch.setattr(f"normviz.{module}.Local", Here)

@@ -129,6 +129,7 @@ def _first() -> Path:
     return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
 
 
+@pytest.mark.usefixtures("here")
 def test_only_the_maps_that_are_named_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
