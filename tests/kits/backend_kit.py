@@ -125,4 +125,4 @@ class Here(Executor[Any]):
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells of maps and claims, and readings of labs, are done in this process."""
     for module in ("maps.drive", "claims.lab_process"):
-        monkeypatch.setattr(f"normviz.{module}.Local", Here)
+        monkeypatch.setattr(f"normviz.studies.{module}.Local", Here)
