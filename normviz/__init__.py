@@ -45,10 +45,10 @@ __all__ = [
 ]
 LAZY = {
     "train": ".training.loop",
-    "collect": ".result",
-    "Duel": ".result",
-    "outcome": ".duel.outcome",
-    "seeded": ".duel.seeds",
+    "collect": ".export.result",
+    "Duel": ".export.result",
+    "outcome": ".runs.outcome",
+    "seeded": ".runs.seeds",
     "watch": ".own_model.watch",
     "Callback": ".own_model.callbacks",
     "LightningCallback": ".own_model.callbacks",

@@ -1,6 +1,6 @@
 // Axes, and the rows that no cursor changes, of lanes that a browser trains by itself: what normviz/charts
 // makes on a server (scale.py, loss.py, heatmap.py, ratio.py). A test compares both. The charts are
-// normviz/player/templates.py's.
+// normviz/browser/templates.py's.
 
 import { general } from "./verdict.js";
 

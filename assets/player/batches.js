@@ -3,7 +3,7 @@
 const IGNORED = -100;
 
 // A batch: { inputs, targets } of B rows of T. `tape` has the sizes and the numbers, `task` is of
-// normviz/export/browser_task.py.
+// normviz/browser/task.py.
 export function batchOf(tape, task, seed, step) {
   return MAKERS[task.key](tape, task, "batch", seed, step);
 }

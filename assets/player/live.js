@@ -71,7 +71,7 @@ export function problemsOf(lane, offered, variants) {
     : [`depth is ${lane.depth}, ${what ?? `with the norm ${lane.norm}`} this page offers ${depths.join(", ")}`];
 }
 
-// Which kind of model a lane has, as `variant` of normviz/export/live_link.py.
+// Which kind of model a lane has, as `variant` of normviz/browser/link.py.
 function variantOf({ task, dropout }) {
   return (task === "prose" ? "-prose" : "") + (dropout > 0 ? "-dropout" : "");
 }

@@ -1,5 +1,5 @@
 // One model in one WebAssembly instance: normviz/native/tape.cpp, with the model that
-// normviz/training/tape/browser.py compiled beforehand.
+// normviz/browser/model.py compiled beforehand.
 
 export const EPS = 1e-8;  // AdamW's, as in normviz/training/eager.py
 const CONSTANT = 0, NORMAL = 2;

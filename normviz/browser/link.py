@@ -1,4 +1,4 @@
-"""The link of a duel on a live page (`export.live`): which settings the page has. Torch-free."""
+"""The link of a duel on a live page (`browser.page`): which settings the page has. Torch-free."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Tasks (cells of a map, labs of a claim, cost measurements) run in child processes, or on a Ray cluster:
 
-executor    the protocol: events of tasks, their ends, stop; `maps.ray` implements it with Ray
+executor    the protocol: events of tasks, their ends, stop; `studies.maps.ray` implements it with Ray
 local       child processes of this one
 process     how a process is started, and how its end is described
 parent      a child's end of the pipe, also of a worker of the supervisor

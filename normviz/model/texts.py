@@ -1,6 +1,7 @@
 """Visitors' own texts: one file each, named by its hash, and read by the trainer alone.
 
-    from normviz import RunConfig, texts, train
+    from normviz import RunConfig, train
+    from normviz.model import texts
 
     config = RunConfig(task="text", text=texts.add(Path("book.txt")))
 

@@ -1,4 +1,6 @@
-"""The verdict of a run, in one word and one sentence. Torch-free; the rules are here alone.
+"""The verdict of a run, in one word and one sentence. Torch-free.
+
+`assets/player/verdict.js` has the rules once more, for the page that trains in a browser.
 
 diverged         a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short            fewer than 20 steps: too short to judge

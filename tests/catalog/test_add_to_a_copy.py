@@ -62,12 +62,13 @@ from model_kit import assert_the_same
 from typer.testing import CliRunner
 
 import normviz
-from normviz import ConfigError, RunConfig, anatomy, train
+from normviz import ConfigError, RunConfig, train
 from normviz.app.views.duel import knobs
 from normviz.catalog import NORMS
 from normviz.cli.app import main
 from normviz.config import engine_here, engine_of
 from normviz.links import decode, encode
+from normviz.lessons import anatomy
 from normviz.studies.maps.grid import grid_of
 from normviz.studies.maps.link import spanning
 from normviz.model.norms import make_norm

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { Live, bytesOf, namesOf, unpacked } from "../../assets/player/live.js";
 
-// Links are compared with the app's in test_trained.py; the page is driven in tests/browser/test_browser_live.py.
+// Links are compared with the app's in test_trained.py; the page is driven in tests/browser/test_static_page.py.
 test("a lane's name says its placement and what else differs", () => {
   const choice = (key, label) => ({ key, label });
   const data = { titles: { lr: "learning rate", depth: "depth" }, offered: { scheme: [choice("pre", "Pre-LN")], norm: [choice("rmsnorm", "RMSNorm")], init: [choice("torch", "PyTorch")], depth: [choice(4, "4")], lr: {} } };

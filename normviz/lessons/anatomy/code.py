@@ -621,7 +621,7 @@ def feed_forward_class(c: RunConfig, slots: list[Slots]) -> str:
 
 
 def learned(gain: Gain, name: str, channels: str, start: object) -> tuple[str, str]:
-    """The line that creates a learned gain, and the factor that uses it (`nn.gains.scaled`)."""
+    """The line that creates a learned gain, and the factor that uses it (`model.gains.scaled`)."""
     shape = f"({channels},)" if gain.learned == "channel" else "()"
     factors = [f"self.{name}"]
     if gain.stored == "1/sqrt(d)":

@@ -2,7 +2,7 @@
 
 grid     axes and seeds -> cells, coarse first
 drive    what the store lacks of them -> processes of this machine or a Ray cluster -> store
-tasks    cells as tasks of a Ray cluster; cluster the way to it
+ray      cells as tasks of a Ray cluster
 early    when a cell counts as dead
 summary  what came out: final losses, frontier, learning-rate sensitivity, comparisons
 """
