@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
-    from .export.result import Duel, collect
     from .own_model.anatomy import inspect_model
     from .own_model.callbacks import Callback, LightningCallback
     from .own_model.move import move
     from .own_model.watch import watch
+    from .result import Duel, collect
     from .runs.outcome import outcome
     from .runs.seeds import seeded
     from .training.loop import train
@@ -45,8 +45,8 @@ __all__ = [
 ]
 LAZY = {
     "train": ".training.loop",
-    "collect": ".export.result",
-    "Duel": ".export.result",
+    "collect": ".result",
+    "Duel": ".result",
     "outcome": ".runs.outcome",
     "seeded": ".runs.seeds",
     "watch": ".own_model.watch",

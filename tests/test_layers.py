@@ -16,7 +16,7 @@ SOURCES = sorted(path for folder in ("normviz", "app") for path in (ROOT / folde
 TORCH_FREE = [
     "normviz", "normviz.runs.store", "normviz.charts", "normviz.execution.client", "normviz.links",
     "normviz.lessons.presets", "normviz.runs.verdict", "normviz.runs.shipped",
-    "normviz.runs.frames", "normviz.cli", "normviz.export", "normviz.export.result",
+    "normviz.runs.frames", "normviz.cli", "normviz.export", "normviz.result",
     "normviz.studies.maps", "normviz.studies.maps.drive", "normviz.lessons.by_hand",
     "normviz.execution", "normviz.studies.norm_cost.client",
     "normviz.studies.norm_cost.stored_results", "normviz.studies.norm_cost.findings",
@@ -44,7 +44,7 @@ INSIDE = {
     "normviz/studies/norm_cost/lab.py": "PyTorch, once the machine is had",
     "normviz/own_model/notebook.py": "IPython, which only a notebook has",
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
-    "normviz/export/result.py": "pandas, PyArrow and Altair, for who takes a file away",
+    "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/vega.py": "vl-convert, for the process that draws a picture",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
     "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",

@@ -13,7 +13,6 @@ import typer
 
 from ..catalog import TASKS
 from ..config import ConfigError, RunConfig
-from ..export.result import Result, result_of
 from ..home import FolderError, home
 from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
@@ -21,6 +20,7 @@ from ..links import decode, encode, settings, shown
 from ..model import texts
 from ..model.characters import one_line
 from ..observed import configured
+from ..result import Result, result_of
 from ..runs import RecordingBuilder
 from ..runs.lane import LETTERS
 from ..runs.names import lane_name

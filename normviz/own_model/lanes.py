@@ -11,8 +11,8 @@ from uuid import uuid4
 import torch
 from torch import Tensor, nn
 
-from ..export.result import Duel, Result
 from ..limits import MAX_LANES
+from ..result import Duel, Result
 from .move import move
 from .watch import watch
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..export.result import FRAME_HEIGHT
 from ..observed import label
 from ..player import in_script, live_page, posted
+from ..result import FRAME_HEIGHT
 from ..runs import Recording, Steps
 from ..runs.lane import Lane
 from ..training.events import Step

@@ -17,9 +17,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..export.result import Result
 from ..formats import number
 from ..observed import Observed
+from ..result import Result
 from ..training.events import Diverged, Step
 
 WIDTH, ROWS = 80, 12
@@ -39,14 +39,28 @@ class Watched(Protocol):
     bad: Diverged | None
 
     @property
-    def steps(self) -> Sequence[Step]: ...
+    def steps(self) -> Sequence[Step]:
+        """The steps so far."""
+        ...
+
     @property
-    def missing(self) -> Sequence[str]: ...
+    def missing(self) -> Sequence[str]:
+        """What is not recorded, a sentence each."""
+        ...
+
     @property
-    def result_words(self) -> str: ...
+    def result_words(self) -> str:
+        """What became of it, in words."""
+        ...
+
     @property
-    def recording(self) -> Result: ...
-    def flush(self) -> None: ...
+    def recording(self) -> Result:
+        """What was read so far."""
+        ...
+
+    def flush(self) -> None:
+        """Read what the device has."""
+        ...
 
 
 class Terminal:

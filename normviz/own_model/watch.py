@@ -29,8 +29,8 @@ from torch import Tensor, nn
 
 from .. import hosted
 from ..catalog import NORMS, PROBES
-from ..export.result import Result
 from ..observed import Observed
+from ..result import Result
 from ..runs import Steps
 from ..runs.store import Store, StoreError
 from ..training.events import Diverged, Started, Step

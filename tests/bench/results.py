@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from normviz import train
-from normviz.export.result import collect
 from normviz.lessons.presets import PRESETS
+from normviz.result import collect
 from normviz.runs import Recording
 from normviz.runs.seeds import seeded
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import typer
 
 from normviz.catalog import SCHEMES
-from normviz.export.result import Duel, Result
 from normviz.lessons.presets import PRESETS
+from normviz.result import Duel, Result
 from normviz.runs import Recording, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store

@@ -18,9 +18,9 @@ from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.probes import recorded_by
 from normviz.config import RANGES
-from normviz.export.result import collect
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
+from normviz.result import collect
 from normviz.runs.seeds import seeded
 from normviz.training.events import Step
 

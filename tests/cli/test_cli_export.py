@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from normviz import RunConfig, train
 from normviz.cli import main
-from normviz.export.result import collect
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
+from normviz.result import collect
 from normviz.runs.seeds import seeded
 from normviz.runs.store import Store
 

@@ -38,9 +38,9 @@ WITH = {"claims show": ["C1"], "claims run": ["C1"], "ship-claims": ["C1"], "exp
 """What a command needs beside the option that is tried."""
 WORK = (
     "cli.run.follow", "cli.export.follow", "cli.ship.follow", "cli.claims.follow", "cli.norm_cost._follow",
-    "cli.sweep_output.follow", "export.site.write", "cli.sweep.Cluster", "cli.census.remade",
-    "bench.speed.measure", "bench.verdicts.measure", "bench.load.measure", "cli.app.check_address",
-    "claims.ship.save_runs",
+    "cli.sweep_output.follow", "browser.site.write", "cli.sweep.Cluster", "cli.census.remade",
+    "cli.bench_speed.measure", "cli.bench_verdicts.measure", "cli.bench_load.measure",
+    "cli.app.check_address", "studies.claims.ship.save_runs",
 )  # fmt: skip
 """What trains, serves, draws or waits: reached, the command has taken its words, and ends."""
 CHECK = app.check_address

@@ -19,7 +19,7 @@ from normviz.catalog import PROBES
 from normviz.catalog.probes import recorded_by
 from normviz.config import ENGINE
 from normviz.export import COLUMNS, KINDS, archive, read_configs, script, tables, write_configs
-from normviz.export.result import collect
+from normviz.result import collect
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.store import Store

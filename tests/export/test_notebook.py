@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 from playwright.sync_api import Browser, Page
 
 from normviz import train
-from normviz.export.result import Duel, Result, collect
+from normviz.result import Duel, Result, collect
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "assets" / "notebooks" / "norm_placement.ipynb"

@@ -18,11 +18,11 @@ from scripts_kit import run_alone
 from normviz import RunConfig, train
 from normviz.catalog import INITS, NORMS, QK_NORMS, SCHEMES, V_NORMS
 from normviz.export import script
-from normviz.export.result import collect, result_of
 from normviz.home import shipped as installed
 from normviz.lessons.anatomy import classes
 from normviz.lessons.presets import PRESETS
 from normviz.model import texts
+from normviz.result import collect, result_of
 from normviz.runs import Recording, RecordingBuilder, Steps, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane, stored_lane

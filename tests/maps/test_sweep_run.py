@@ -17,8 +17,8 @@ from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
 from normviz.execution import Began, Local, local
-from normviz.export.result import result_of
 from normviz.player import ChartOptions, Sent, message
+from normviz.result import result_of
 from normviz.runs import collect
 from normviz.runs.frames import Frames
 from normviz.runs.lane import stored_lane

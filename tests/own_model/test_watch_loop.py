@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from normviz import watch
-from normviz.export.result import Result
 from normviz.own_model.watch import Watch
+from normviz.result import Result
 
 B, T, D, H, V, L = 4, 8, 16, 2, 11, 3
 

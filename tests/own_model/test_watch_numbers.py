@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from normviz import RunConfig, train, watch
 from normviz.export import script
-from normviz.export.result import Result, collect
+from normviz.result import Result, collect
 from normviz.runs.lane import Lane
 
 SCHEMES = ("pre", "post", "peri", "deepnorm")

@@ -21,11 +21,11 @@ from test_watch_loop import L, batch, made
 
 from normviz import RunConfig, watch
 from normviz.charts import loss
-from normviz.export.result import collect
 from normviz.links import decode, query
 from normviz.observed import Observed, nearest
 from normviz.own_model.terminal import Terminal, screen
 from normviz.own_model.watch import Cadence, Watch
+from normviz.result import collect
 from normviz.runs.names import with_names
 from normviz.runs.search import search
 from normviz.runs.store import Query, Run, Store

@@ -9,7 +9,7 @@ import pytest
 
 from normviz import RunConfig, train
 from normviz.export import replay
-from normviz.export.result import collect
+from normviz.result import collect
 from normviz.runs import Recording
 from normviz.runs.engines import computed_by
 from normviz.runs.lane import Lane

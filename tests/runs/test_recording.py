@@ -10,8 +10,8 @@ from backend_kit import SHORT
 from crossing_kit import case
 
 from normviz import RunConfig, train
-from normviz.export.result import collect as result
 from normviz.home import shipped
+from normviz.result import collect as result
 from normviz.runs import Recording, RecordingBuilder, Steps, archive, collect, empty
 from normviz.runs.store import Store
 from normviz.training.events import Diverged, Finished, Started, Step

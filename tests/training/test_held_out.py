@@ -16,10 +16,10 @@ from normviz import RunConfig, train
 from normviz.catalog import TASKS
 from normviz.catalog.families import LANGUAGE
 from normviz.charts import loss as loss_chart
-from normviz.export.result import collect
 from normviz.export.tables import tables
 from normviz.model import texts
 from normviz.model.data import make_task
+from normviz.result import collect
 from normviz.runs.lane import Lane
 from normviz.runs.outcome import outcome
 from normviz.training import loop, text_privacy

@@ -11,9 +11,9 @@ import torch
 from peek import model_seen
 
 from normviz import RunConfig, train
-from normviz.export.result import collect
 from normviz.export.tables import tables
 from normviz.model.data import make_task
+from normviz.result import collect
 from normviz.runs import archive
 from normviz.runs.lane import Lane
 from normviz.runs.store import Store

@@ -17,10 +17,10 @@ from normviz import RunConfig, train
 from normviz.execution.worker import StoredRun
 from normviz.export import archive, script, write_configs
 from normviz.export.replay import replay
-from normviz.export.result import collect
 from normviz.home import VARIABLE
 from normviz.model import texts
 from normviz.model.characters import MAX_SYMBOLS, OTHER, one_line, write
+from normviz.result import collect
 from normviz.runs import archive as files
 from normviz.runs.lane import Lane
 from normviz.runs.store import Store

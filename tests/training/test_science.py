@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normviz import RunConfig
-from normviz.export.result import Result, collect
+from normviz.result import Result, collect
 from normviz.training.loop import train
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,7 @@
 """A recording for notebooks and the terminal: as JSON, tables, files and a script. Torch-free.
 
 from normviz import RunConfig, train
-from normviz.export.result import collect
+from normviz.result import collect
 
 result = collect(train(RunConfig(scheme="post")))
 print(result.verdict.sentence)
@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import runs
-from ..catalog import PROBES
-from ..limits import MAX_LANES
-from ..observed import Observed, label
-from ..runs import Recording
-from ..runs.recording import SOMETIMES
-from ..training.events import Event
+from . import runs
+from .catalog import PROBES
+from .limits import MAX_LANES
+from .observed import Observed, label
+from .runs import Recording
+from .runs.recording import SOMETIMES
+from .training.events import Event
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from ..runs.lane import Lane
-    from .tables import Table
+    from .export.tables import Table
+    from .runs.lane import Lane
 
 FRAME_HEIGHT = 960
 """Pixels of the player in a notebook. A reader can drag its lower edge; what does not fit scrolls."""
@@ -112,42 +112,42 @@ class Result(Recording):
     def lane(self, name: str = "A") -> Lane:
         """The run as `normviz.export` reads it, under the name of a lane."""
 
-        from ..runs.lane import Lane
+        from .runs.lane import Lane
 
         return Lane(name, self.config, (self,))
 
     def tables(self) -> dict[Table, pa.Table]:
         """Arrow tables runs, steps, layers, probes and columns; `.to_pandas()` makes DataFrames."""
 
-        from . import tables
+        from .export import tables
 
         return tables([self.lane()])
 
     def to_csv(self, path: str | Path) -> None:
         """Write all tables as CSV files, with their dictionary and the config, into one zip."""
 
-        from . import archive
+        from .export import archive
 
         Path(path).write_bytes(archive([self.lane()], "csv"))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all tables as Parquet files, with their dictionary and the config, into one zip."""
 
-        from . import archive
+        from .export import archive
 
         Path(path).write_bytes(archive([self.lane()], "parquet"))
 
     def to_json(self, path: str | Path) -> None:
         """Write the config, as `normviz run --config` reads it."""
 
-        from . import write_configs
+        from .export import write_configs
 
         Path(path).write_text(write_configs([self.lane()]))
 
     def script(self) -> str:
         """Source of a script in plain PyTorch that repeats the run."""
 
-        from . import script
+        from .export import script
 
         return script(self.lane())
 
@@ -185,7 +185,7 @@ class Duel:
 
         Raises ValueError where a result has no steps.
         """
-        from .replay import replay
+        from .export.replay import replay
 
         for it in self.results:
             if not len(it.steps):
