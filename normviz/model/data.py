@@ -74,7 +74,7 @@ class Task(ABC):
 def _placed(
     batch: tuple[Inputs, Tokens], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    inputs, targets = (torch.from_numpy(x).to(device) for x in batch)
+    inputs, targets = (torch.from_numpy(x).to(device, non_blocking=True) for x in batch)
     return inputs, targets
 
 

@@ -38,9 +38,12 @@ class Eager(Engine):
         self.scales = probes.NormScales(model, flat)
         self.tap: probes.Recorder | None = None
 
-    def step(self, batch: Batch, watched: bool) -> float:
+    def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
         self.tap = probes.site_recorder(self.config) if watched else None
-        return backward(self.model, self.flat, batch, self.tap or untapped).item()
+        loss = backward(self.model, self.flat, batch, self.tap or untapped)
+        size = torch.linalg.vector_norm(self.flat.grads)
+        both = torch.stack((loss.double(), size.double())).tolist()  # a GPU is waited for once
+        return both[0], both[1]
 
     def layers(self) -> NDArray[np.float64]:
         assert self.tap is not None

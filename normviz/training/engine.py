@@ -30,8 +30,9 @@ class Engine(Protocol):
     threads: int
     """Threads of a step."""
 
-    def step(self, batch: Batch, watched: bool) -> float:
-        """Loss of a batch in nats; its gradients are then in the flat buffer. `layers` needs `watched`."""
+    def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
+        """Loss of a batch in nats, and the L2 norm of all its gradients, which are then in the flat buffer.
+        `layers` needs `watched`."""
         ...
 
     def layers(self) -> NDArray[np.float64]:

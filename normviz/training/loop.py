@@ -84,8 +84,7 @@ def train(
         model.clock.step = step
         model.clock.share = step / max(config.steps, 1)
         watched = step in wanted
-        loss = runs.step(task.tensors(step, device), watched)
-        grad_norm = torch.linalg.vector_norm(flat.grads).item()
+        loss, grad_norm = runs.step(task.tensors(step, device), watched)
         bad = guard.check(step, loss, grad_norm)
 
         layers = runs.layers() if watched else None

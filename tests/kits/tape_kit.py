@@ -56,7 +56,7 @@ def compare(config: RunConfig, share: float = 0.0, noise: float = 0.2) -> Compar
             for p in model.parameters():
                 assert p.grad is not None
                 p.grad.fill_(torch.nan)
-        found.loss[engine.name] = engine.step(batch, True)
+        found.loss[engine.name], _ = engine.step(batch, True)
         found.grads[engine.name] = flat.grads.clone()
         found.layers[engine.name] = engine.layers()
     loss = exact.loss(*batch)

@@ -88,14 +88,14 @@ class Tape(Eager):
             mean.data_ptr(), square.data_ptr(),
         )  # fmt: skip
 
-    def step(self, batch: Batch, watched: bool) -> float:
+    def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
         for i, name, value in self.rising:
             self.operations[name][i] = number(value)
         for mask, dropout in self.masks:
             mask[:] = dropout.mask(len(mask))
         loss = self._forward(batch, watched)
         self.library.tape_backward(ctypes.byref(self.run))
-        return loss
+        return loss, torch.linalg.vector_norm(self.flat.grads).item()
 
     def evaluate(self, batch: Batch) -> float:
         for mask, _ in self.masks:

@@ -51,10 +51,7 @@ def settled(config: RunConfig, model: Transformer) -> int:
 class Masked(Dropout):
     """Dropout by a mask on the device, which `draw` fills before a step."""
 
-    def __init__(self, of: Dropout) -> None:
-        super().__init__(of.p, of.seed, 0, of.clock)
-        self.name = of.name
-        self.drawn: Tensor | None = None
+    drawn: Tensor | None = None
 
     def draw(self) -> None:
         """Draw the mask of the present step."""
@@ -72,13 +69,11 @@ class Masked(Dropout):
 
 
 def mask_dropouts(model: Transformer) -> list[Masked]:
-    """Put a `Masked` in the place of each dropout that drops."""
-    made: dict[Dropout, Masked] = {}
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, Dropout) and child.p:
-                setattr(module, name, made.setdefault(child, Masked(child)))
-    return list(made.values())
+    """Make each dropout that drops a `Masked`, in place: a wire keeps its modules in tuples too."""
+    found = [it for it in model.modules() if isinstance(it, Dropout) and it.p]
+    for dropout in found:
+        dropout.__class__ = Masked
+    return [it for it in found if isinstance(it, Masked)]
 
 
 class Captured(Eager):
@@ -100,7 +95,7 @@ class Captured(Eager):
         self.dropouts = mask_dropouts(model)
         self.numbers: NDArray[np.float64] = np.empty(0)
 
-    def step(self, batch: Batch, watched: bool) -> float:
+    def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
         if self.batch is None:
             inputs, targets = (
                 torch.empty_like(x, memory_format=torch.contiguous_format) for x in batch
@@ -112,7 +107,7 @@ class Captured(Eager):
             dropout.draw()
         self.numbers = self._on_stream(watched).numpy()
         self.taken += 1
-        return float(self.numbers[0])
+        return float(self.numbers[0]), float(self.numbers[1])
 
     def _on_stream(self, watched: bool) -> Tensor:
         """The numbers of a step, on the host."""
@@ -134,25 +129,28 @@ class Captured(Eager):
             return out.cpu()  # waits, so other streams read finished gradients
 
     def _pass(self, watched: bool) -> Tensor:
-        """What is captured: one pass into the flat gradients. Returns [1] the loss, and if watched the RMS of
-        the logits and all probes after it, [2 + probes x rows], float64."""
+        """What is captured: one pass into the flat gradients. Returns [2] the loss and the norm of the
+        gradients, and if watched the RMS of the logits and all probes after it, [3 + probes x rows],
+        float64."""
         assert self.batch is not None
         tap = probes.site_recorder(self.config) if watched else None
         loss = backward(self.model, self.flat, self.batch, tap or untapped)
+        size = torch.linalg.vector_norm(self.flat.grads)
         if tap is None:
-            return loss.double().view(1)
+            return torch.stack((loss.double(), size.double()))
         seen = StepTensors(self.config, self.flat, tap, self.scales, self.stacks)
-        head = torch.stack((loss.double(), tap.reduced("logits")[0].double().view(())))
+        logits = tap.reduced("logits")[0].view(())
+        head = torch.stack((loss.double(), size.double(), logits.double()))
         return torch.cat((head, on_device(seen).flatten()))
 
     def layers(self) -> NDArray[np.float64]:
-        layers = self.numbers[2:].reshape(-1, self.config.rows + 1).copy()
+        layers = self.numbers[3:].reshape(-1, self.config.rows + 1).copy()
         if "norm_drift" in (keys := keys_of(self.config)):
             layers[keys.index("norm_drift"), 1:] = self.scales.drift()
         return layers
 
     def logit_rms(self) -> float:
-        return float(self.numbers[1])
+        return float(self.numbers[2])
 
 
 @torch.no_grad()

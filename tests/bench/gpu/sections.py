@@ -26,7 +26,7 @@ from normviz.config import CHOICES, ConfigError, RunConfig, engine_here
 from normviz.model.flat import Flat
 from normviz.training import loop
 from normviz.training.eager import Eager
-from normviz.training.events import Diverged, Event, Finished, Step
+from normviz.training.events import Diverged, Event, Finished, Started, Step
 from normviz.training.schedule import coarse
 
 from . import train_by
@@ -113,7 +113,7 @@ def first_step(config: RunConfig, dtype: torch.dtype = torch.float32) -> tuple[f
         engine = Eager(config, model, flat)
         inputs, targets = task.tensors(0, device)
         inputs = inputs.to(dtype) if inputs.is_floating_point() else inputs
-        loss, grads = engine.step((inputs, targets), True), flat.grads.double().cpu()
+        (loss, _), grads = engine.step((inputs, targets), True), flat.grads.double().cpu()
         engine.update(config, config.lr, grads.norm().item(), engine.layers())
         return loss, grads
     finally:
@@ -215,17 +215,25 @@ def waits(on: str) -> Found:
 
 
 def kernels(on: str) -> Found:
-    """Kernels and copies of a captured step of the hero, and their time on the GPU."""
+    """Kernels and copies of a captured step, of one hero and of a map's stack, and their time on the GPU."""
     if on == "cpu":
         return {}, []
-    run = events(HEROES[on].replace(steps=12), "captured")
-    next(it for it in run if isinstance(it, Step) and it.step == 8)
-    with profiler() as seen:
-        next(run)
-        torch.cuda.synchronize()
-    found = [it for it in seen.events() if str(it.device_type).endswith("CUDA")]
-    row = {"kernels and copies": len(found), "ms": sum(it.device_time for it in found) / 1e3}
-    return row, [str(row)]
+    base, rows = HEROES[on].replace(steps=12), {}
+    stacks = {
+        depth: [base.replace(depth=depth, init_seed=i) for i in range(60)] for depth in (12, 24)
+    }
+    every = {"hero": (((0, it) for it in events(base, "captured")), 0)}
+    every |= {f"60 runs of {d} blocks": (together(of), 59) for d, of in stacks.items()}
+    for name, (run, last) in every.items():
+        steps = (it for i, it in run if i == last and isinstance(it, Step))
+        next(it for it in steps if it.step == 8)
+        with profiler() as seen:
+            next(steps)
+            torch.cuda.synchronize()
+        found = [it for it in seen.events() if str(it.device_type).endswith("CUDA")]
+        ms = sum(it.device_time for it in found) / 1e3
+        rows[name] = {"kernels and copies": len(found), "ms": ms}
+    return rows, [str(rows)]
 
 
 def stack(on: str) -> Found:
@@ -349,28 +357,38 @@ def _process(what: tuple[str, str]) -> dict[str, float]:
 
 
 def grid(on: str) -> Found:
-    """A map's 300 cells: five depths, six rates, ten seeds, a stack a depth. And one on the CPU."""
+    """A map's 300 cells: five depths, six rates, ten seeds, a stack a depth; with the layers that a map
+    records, and without. And one cell on the CPU."""
     depths, rates, seeds, steps = (
         ((4, 8, 12, 16, 24), 6, 10, 200) if on == "cuda" else ((2, 3), 2, 2, 8)
     )
-    base, rows = RunConfig(steps=steps), {}
-    for depth in depths:
-        began = time.perf_counter()
-        cells = [
-            base.replace(device=on, depth=depth, lr=3e-4 * 3.0**k, init_seed=seed, data_seed=seed)
-            for k in range(rates)
-            for seed in range(seeds)
-        ]
-        ended = sum(isinstance(event, Finished) for _, event in together(cells))
-        rows[depth] = {"cells": ended, "seconds": time.perf_counter() - began}
+    base, tables = RunConfig(steps=steps), {}
+    for name, record in (("no layers", ()), ("layers as a map", coarse(base))):
+        tables[name] = rows = {}
+        for depth in depths:
+            began = begun = time.perf_counter()
+            cells = [
+                base.replace(
+                    device=on, depth=depth, lr=3e-4 * 3.0**k, init_seed=seed, data_seed=seed
+                )
+                for k in range(rates)
+                for seed in range(seeds)
+            ]
+            ended = 0
+            for i, event in together(cells, record):
+                if i == 0 and isinstance(event, Started):
+                    begun = time.perf_counter()
+                ended += isinstance(event, Finished)
+            seconds = time.perf_counter() - began
+            rows[depth] = {"cells": ended, "seconds": seconds, "to begin": begun - began}
     began = time.perf_counter()
     losses(events(base.replace(device="cpu"), "tape"))
     one = time.perf_counter() - began
-    whole, ended = (sum(row[it] for row in rows.values()) for it in ("seconds", "cells"))
-    lines = [
-        f"{ended} cells in {whole:.1f} s; one of 12 blocks on one core of the CPU in {one:.2f} s"
-    ]
-    return {"depths": rows, "one cell on one core": one}, [*lines, str(rows)]
+    lines = [f"one of 12 blocks on one core of the CPU in {one:.2f} s"]
+    for name, rows in tables.items():
+        whole, ended = (sum(row[it] for row in rows.values()) for it in ("seconds", "cells"))
+        lines.append(f"{name}: {ended} cells in {whole:.1f} s: {rows}")
+    return {"depths": tables, "one cell on one core": one}, lines
 
 
 SECTIONS = (

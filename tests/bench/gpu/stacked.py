@@ -1,15 +1,12 @@
-"""Runs of one shape trained together: the forward and backward pass of all is one pass of stacked tensors.
-
-    for index, event in together(configs): ...        # the events of `train`, run by run in turn
+"""Runs of one shape as one computation: every parameter is a tensor [n, ...] with a run in each row.
 
 A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
 are [n, 256, 32], in as many kernels. The runs may differ in seeds, learning rate, clipping and initial
 values: a map over learning rates and seeds is one stack for each depth.
 
-Each run has its own generator of `train`, its own guard and its own `Flat`, whose buffers are a row of the
-stack's [n, P]. The generators are read in turn, one step each. The first that asks for a step has it computed
-for all. Updates wait until the next step begins and then move all rows at once. Recorded steps run alone, by
-eager's pass on the run's row, because probes read a model's own tensors.
+All runs take each step together: one forward and backward pass, one update, one held-out loss. What belongs
+to one run reads a model of its own shape, into whose buffers the run's row is copied: the guard of a run
+that may have diverged, and the probes of recorded steps.
 
 Not bit by bit the numbers of one run alone: a product of stacked matrices rounds in another order.
 """
@@ -17,27 +14,28 @@ Not bit by bit the numbers of one run alone: a product of stacked matrices round
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from normviz.catalog import SCHEMES
 from normviz.catalog.scheme import Place
 from normviz.config import RunConfig
-from normviz.model.data import Task
-from normviz.model.flat import Flat
+from normviz.model.data import Task, make_task
+from normviz.model.flat import Flat, profile
+from normviz.model.init import initialise
 from normviz.model.transformer import Transformer
 from normviz.training import loop, probes
-from normviz.training.eager import EPS, Eager, moves_alike
+from normviz.training.divergence import DivergenceGuard
+from normviz.training.eager import EPS, moves_alike
 from normviz.training.engine import Batch
-from normviz.training.events import Event, Step
+from normviz.training.events import Event, Finished, Started, Step
+from normviz.training.loop import finite_or_inf
+from normviz.training.schedule import held_out_at, lr_at
 
-from . import train_by
+from .captured import WARM_UP, Captured, settled
 
 FREE = {
     "init", "init_seed", "data_seed", "lr", "lr_edits", "clip", "warmup", "schedule", "weight_gain",
@@ -72,214 +70,209 @@ class Loss(nn.Module):
         return self.model.loss(inputs, targets)
 
 
-class Group:
-    """A stack of runs. Raises ValueError for runs that can't be one."""
+class Stack:
+    """The parameters of n runs, [n, P], and the passes over them. Raises ValueError for runs that can't be
+    one.
+
+    `model` and `flat` are those of one run, for what is computed run by run: see `copy`.
+    """
 
     def __init__(self, configs: Sequence[RunConfig]) -> None:
         if len({shape_of(c) for c in configs}) != 1:
             raise ValueError("runs of a stack have one shape")
-        self.configs, self.device = configs, loop.find_device(configs[0].device)
-        self.begun = [loop.begin(c) for c in configs]
-        self.places: dict[str, tuple[int, torch.Size]] = {}
-        self.stack: dict[str, Tensor] = {}
-        self.planned: dict[int, tuple[float, float]] = {}
-        self.found: dict[int, float] = {}
-        self.batches: dict[tuple[int, int], Batch] = {}
+        self.config, self.device = configs[0], loop.find_device(configs[0].device)
+        seeds = {c.data_seed: make_task(c) for c in configs}
+        self.tasks = [seeds[c.data_seed] for c in configs]
+        self.model, _ = loop.begin(self.config)
+        if settled(self.config, self.model) > WARM_UP:
+            raise ValueError("a stack has no gain that changes with the step")
+        flat, rows = Flat(self.model, torch.device("cpu")), []
+        for config, task in zip(configs, self.tasks, strict=True):
+            initialise(self.model, config)
+            profile(self.model, config, task)
+            rows.append(flat.values.clone())
+        self.model.to(self.device)
+        self.flat = Flat(self.model, self.device)
+        self.values = torch.stack(rows).to(self.device)
+        self.grads, self.means, self.squares = (torch.zeros_like(self.values) for _ in range(3))
+        self.distinct = list(seeds.values())
+        place = {id(task): k for k, task in enumerate(self.distinct)}
+        self.of = torch.tensor([place[id(task)] for task in self.tasks], device=self.device)
+        self.leaves = self._leaves()
+        self.module = Loss(self.model)
+        self.fixed = dict(self.module.named_buffers())
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def run(self, index: int, record: Collection[int]) -> Iterator[Event]:
-        """The events of one run. Read the first of all runs before a second one."""
-        model, task = self.begun[index]
-        begun = model, Shared(self, index, task)
-        return train_by(partial(self._lane, index), self.configs[index], record, begun)
-
-    def _lane(self, index: int, config: RunConfig, model: Transformer, flat: Flat) -> Lane:
-        """The engine of one run; its parameters become a row of the stack."""
-        if not self.places:
-            shape = len(self.configs), len(flat.values)
-            self.values, self.grads, self.means, self.squares = (
-                torch.zeros(shape, device=self.device) for _ in range(4)
-            )
-            first = flat.values.data_ptr()
-            for where, module in model.named_modules():  # a shared module once, a tied weight twice
-                for name, p in module.named_parameters(prefix=where, recurse=False):
-                    self.places[name] = (p.data_ptr() - first) // p.element_size(), p.shape
-        move_into(model, flat, self.values[index], self.grads[index])
-        return Lane(config, model, flat, self, index)
-
-    def _stacked(self) -> None:
+    def _leaves(self) -> dict[str, Tensor]:
         """Each parameter of all runs as one leaf [n, ...] whose gradient lies in the stack."""
-        leaves: dict[int, Tensor] = {}
-        for name, (at, shape) in self.places.items():
-            if at not in leaves or leaves[at].shape[1:] != shape:
-                part = slice(at, at + shape.numel())
-                leaf = self.values[:, part].view(-1, *shape).detach().requires_grad_()
-                leaf.grad = self.grads[:, part].view(leaf.shape)
-                leaves[at] = leaf
-            self.stack[f"model.{name}"] = leaves[at]
-        self.module = Loss(self.begun[0][0])
-        self.fixed = dict(self.module.named_buffers())
+        first, made, leaves = self.flat.values.data_ptr(), dict[int, Tensor](), dict[str, Tensor]()
+        # A shared module comes once, a tied weight twice.
+        for where, module in self.model.named_modules():
+            for name, p in module.named_parameters(prefix=where, recurse=False):
+                at = (p.data_ptr() - first) // p.element_size()
+                if at not in made or made[at].shape[1:] != p.shape:
+                    part = slice(at, at + p.numel())
+                    leaf = self.values[:, part].view(-1, *p.shape).detach().requires_grad_()
+                    leaf.grad = self.grads[:, part].view(leaf.shape)
+                    made[at] = leaf
+                leaves[f"model.{name}"] = made[at]
+        return leaves
 
-    def batch(self, index: int, step: int) -> Batch:
-        """The batch of a run's step. Runs with the same data have the same tensors."""
-        key = self.configs[index].data_seed, step
-        if key not in self.batches:
-            self.batches = {k: b for k, b in self.batches.items() if k[1] == step}
-            self.batches[key] = self.begun[index][1].tensors(step, self.device)
-        return self.batches[key]
+    def copy(self, row: int) -> None:
+        """Copy a run's parameters and gradients into the model of one run."""
+        self.flat.values.copy_(self.values[row])
+        self.flat.grads.copy_(self.grads[row])
 
-    def loss(self, index: int, step: int) -> float:
-        """The loss of a run's step; computes that of all runs where it is the first to ask."""
-        if index not in self.found:
-            if not self.stack:
-                self._stacked()
-            batches = [self.batch(i, step) for i in range(len(self.configs))]
-            inputs, targets = (torch.stack(x) for x in zip(*batches, strict=True))
-            self.found = dict(enumerate(self._replayed(inputs, targets).tolist()))
-        return self.found.pop(index)
+    def batches(self, step: int) -> Batch:
+        """Inputs and targets [n, B, T] of a step. Runs with the same data have the same."""
+        return self._spread([task.batch(step) for task in self.distinct])
+
+    def held_out(self) -> Batch | None:
+        """The held-out batches [n, B, T], or None where the task has none."""
+        found = [task.held_out() for task in self.distinct]
+        return None if None in found else self._spread([it for it in found if it is not None])
+
+    def _spread(self, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> Batch:
+        inputs, targets = (
+            torch.from_numpy(np.stack(x)).to(self.device, non_blocking=True)[self.of]
+            for x in zip(*batches, strict=True)
+        )
+        return inputs, targets
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """[n] losses of batches [n, B, T]; the gradients are then in the stack."""
-
         def one(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
             return functional_call(self.module, (params, self.fixed), (x, y), tie_weights=False)
 
-        self.grads.zero_()
-        losses = torch.vmap(one)(self.stack, inputs, targets)
-        losses.sum().backward()
-        return losses.detach()
+        return torch.vmap(one)(self.leaves, inputs, targets)
 
-    def _replayed(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """`_losses`, on a GPU by a graph that the first call captures."""
+    def _pass(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """[2, n] losses and norms of the gradients, which are then in the stack."""
+        self.grads.zero_()
+        losses = self._losses(inputs, targets)
+        losses.sum().backward()
+        return torch.stack((losses.detach(), torch.linalg.vector_norm(self.grads, dim=1))).double()
+
+    def step(self, inputs: Tensor, targets: Tensor) -> list[list[float]]:
+        """`_pass`, on a GPU by a graph that the first call captures; on the host."""
         if self.device.type != "cuda":
-            return self._losses(inputs, targets)
+            return self._pass(inputs, targets).tolist()
         if self.graph is None:
             self.given = inputs.clone(), targets.clone()
             stream = torch.cuda.Stream(self.device)
             stream.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(stream):
-                for _ in range(3):  # writes nothing but the gradients, which begin at 0 each time
-                    self._losses(*self.given)
+                for _ in range(WARM_UP):  # writes nothing but the gradients, which begin at 0
+                    self._pass(*self.given)
             torch.cuda.current_stream(self.device).wait_stream(stream)
             self.graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
-                self.out = self._losses(*self.given)
+                self.out = self._pass(*self.given)
         for mine, given in zip(self.given, (inputs, targets), strict=True):
             mine.copy_(given)
         self.graph.replay()
-        return self.out
-
-    def settle(self, taken: int) -> None:
-        """Do all planned updates, the `taken`-th of their runs: at once, or row by row where a run has moved
-        already or has ended."""
-        if len(self.planned) < len(self.configs):
-            for i in list(self.planned):
-                self.settle_one(i, taken)
-            return
-        self.move(slice(None), taken, [self.planned.pop(i) for i in range(len(self.configs))])
-
-    def settle_one(self, index: int, taken: int) -> None:
-        """Do the planned update of one run now, before its parameters are read."""
-        if index in self.planned:
-            self.move(slice(index, index + 1), taken, [self.planned.pop(index)])
+        return self.out.tolist()
 
     @torch.no_grad()
-    def move(self, rows: slice, taken: int, moves: Sequence[tuple[float, float]]) -> None:
-        """AdamW of rows for the `taken`-th time, each with its own learning rate and scale of clipping."""
-        lr, scale = torch.tensor(moves, device=self.device).T[..., None]
-        c = self.configs[0]
-        p, g, m, v = (x[rows] for x in (self.values, self.grads, self.means, self.squares))
-        g.mul_(scale)
-        p.mul_(1 - lr * c.weight_decay)
-        m.lerp_(g, 1 - c.beta1)
-        v.lerp_(g * g, 1 - c.beta2)
-        root = v.sqrt().div_((1 - c.beta2**taken) ** 0.5).add_(EPS)
-        p.sub_(m.div(root).mul_(lr / (1 - c.beta1**taken)))
+    def evaluate(self, batch: Batch) -> list[float]:
+        """The loss of each run's batch in evaluation mode."""
+        self.model.eval()
+        losses = self._losses(*batch).tolist()
+        self.model.train()
+        return losses
+
+    @torch.no_grad()
+    def move(self, lr: Sequence[float], scale: Sequence[float], taken: int) -> None:
+        """AdamW of all rows for the `taken`-th time, each at its own learning rate and scale of clipping."""
+        c, each = self.config, torch.tensor([lr, scale])[..., None]
+        each = each.to(self.device, non_blocking=True)
+        self.grads.mul_(each[1])
+        self.values.mul_(1 - each[0] * c.weight_decay)
+        self.means.lerp_(self.grads, 1 - c.beta1)
+        self.squares.lerp_(self.grads * self.grads, 1 - c.beta2)
+        root = self.squares.sqrt().div_((1 - c.beta2**taken) ** 0.5).add_(EPS)
+        self.values.sub_(self.means.div(root).mul_(each[0] / (1 - c.beta1**taken)))
 
 
-class Lane(Eager):
-    """The engine of one run of a stack."""
+class Guard(DivergenceGuard):
+    """Copies its run's row before it looks for the layer."""
 
-    name = "stacked"
+    def __init__(self, stack: Stack, row: int, task: Task) -> None:
+        super().__init__(stack.model, stack.flat, task)
+        self.stack, self.row = stack, row
 
-    def __init__(
-        self, config: RunConfig, model: Transformer, flat: Flat, group: Group, index: int
-    ) -> None:
-        super().__init__(config, model, flat)
-        self.group, self.index, self.taken, self.watched = group, index, 0, False
-
-    def step(self, batch: Batch, watched: bool) -> float:
-        if self.index in self.group.planned:  # a new step: all others have planned theirs
-            self.group.settle(self.taken)
-        self.watched = watched
-        if watched:
-            return super().step(batch, watched)
-        return self.group.loss(self.index, self.model.clock.step)
-
-    def evaluate(self, batch: Batch) -> float:
-        self.group.settle_one(self.index, self.taken)
-        return super().evaluate(batch)
-
-    def update(
-        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
-    ) -> None:
-        self.taken += 1
-        clips = config.clip is not None and grad_norm > config.clip
-        self.group.planned[self.index] = lr, config.clip / grad_norm if clips else 1.0
-        if self.watched:
-            before = self.flat.blocks.clone()
-            self.group.settle_one(self.index, self.taken)
-            if layers is not None:
-                probes.add_update_ratio(self.config, layers, self.flat, before)
+    def _forward(self, step: int) -> tuple[list[Tensor], Tensor]:
+        self.stack.copy(self.row)
+        return super()._forward(step)
 
 
-def move_into(model: Transformer, flat: Flat, values: Tensor, grads: Tensor) -> None:
-    """Make a row of the stack the buffers of a packed model."""
-    first, size = flat.values.data_ptr(), flat.values.element_size()
-    values.copy_(flat.values)
-    for p in model.parameters():
-        at, n, shape = (p.data_ptr() - first) // size, p.numel(), p.shape
-        p.data, p.grad = values[at : at + n].view(shape), grads[at : at + n].view(shape)
-    rows, row = flat.blocks.shape
-    flat.values, flat.grads = values, grads
-    flat.blocks, flat.block_grads = (x[: rows * row].view(rows, row) for x in (values, grads))
-    names = {name for name, _ in flat.outside}
-    flat.outside = [(n, p.data) for n, p in model.named_parameters() if n in names]
-    flat.optimised = nn.Parameter(values)
-    flat.optimised.grad = grads
+class Probes:
+    """The probes of each run on recorded steps, by a captured step of the model of one run."""
 
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.engine = Captured(stack.config, stack.model, stack.flat)
+        self.starts = []
+        for row in range(len(stack.values)):
+            stack.copy(row)
+            self.starts.append(self.engine.scales._present())
 
-class Shared(Task):
-    """A run's task whose batches come from its group, so that runs with the same data make them once."""
+    def seen(self, row: int, batch: Batch) -> tuple[np.ndarray, float]:
+        """The probes [probes, L+1] of a run's batch, but for the update ratio, and the RMS of its logits."""
+        self.stack.copy(row)
+        self.engine.scales.start = self.starts[row]
+        self.engine.step((batch[0][row], batch[1][row]), True)
+        return self.engine.layers(), finite_or_inf(self.engine.logit_rms())
 
-    def __init__(self, group: Group, index: int, task: Task) -> None:
-        self.__dict__.update(task.__dict__)
-        self.vocabulary, self.chance, self.floor = task.vocabulary, task.chance, task.floor
-        self._group, self._index, self._task = group, index, task
-
-    def tensors(self, step: int, device: torch.device) -> Batch:
-        return self._group.batch(self._index, step)
-
-    def held_out(self) -> Any:
-        return self._task.held_out()
-
-    def _make(self, rng: np.random.Generator) -> Any:
-        return self._task._make(rng)
+    def add_update_ratio(self, row: int, layers: np.ndarray, before: Tensor) -> None:
+        """`before` [P] holds the run's parameters before the update."""
+        flat = self.stack.flat
+        flat.values.copy_(self.stack.values[row])
+        blocks = before[: flat.blocks.numel()].view(flat.blocks.shape)
+        probes.add_update_ratio(self.stack.config, layers, flat, blocks)
 
 
 def together(
     configs: Sequence[RunConfig], record: Collection[int] = ()
 ) -> Iterator[tuple[int, Event]]:
-    """Train runs of one shape together. Yields the events of each with its index."""
-    group = Group(configs)
-    runs = {i: group.run(i, record) for i in range(len(configs))}
-    started = [(i, next(run)) for i, run in runs.items()]  # all are rows before the first step
-    yield from started
-    while runs:
-        for i, run in list(runs.items()):
-            for event in run:
-                yield i, event
-                if isinstance(event, Step):
-                    break
-            else:
-                del runs[i]
+    """Train runs of one shape together. Yields the events of `loop.train` of each with its index."""
+    stack, c = Stack(configs), configs[0]
+    watcher = Probes(stack) if record else None
+    guards = [Guard(stack, row, task) for row, task in enumerate(stack.tasks)]
+    evaluated, held_out = held_out_at(c), stack.held_out()
+    parameters = sum(p.numel() for p in stack.model.parameters())
+    for i, (config, task) in enumerate(zip(configs, stack.tasks, strict=True)):
+        yield i, Started(
+            config, stack.device.type, 1, parameters, task.chance, task.floor, task.text, "stacked", ""
+        )  # fmt: skip
+    alive = list(range(len(configs)))
+    for step in range(max(c.steps, 1)):
+        stack.model.clock.step, stack.model.clock.share = step, step / max(c.steps, 1)
+        batch = stack.batches(step)
+        losses, norms = stack.step(*batch)
+        bad = {i: it for i in alive if (it := guards[i].check(step, losses[i], norms[i]))}
+        seen = {i: watcher.seen(i, batch) for i in alive} if watcher and step in record else {}
+        lr = [lr_at(config, step) for config in configs]
+        if c.steps:
+            before = stack.values.clone() if seen else None
+            scale = [
+                config.clip / norm if config.clip is not None and norm > config.clip else 1.0
+                for config, norm in zip(configs, norms, strict=True)
+            ]
+            stack.move(lr, scale, step + 1)
+            if watcher and before is not None:
+                for i in seen.keys() - bad.keys():
+                    watcher.add_update_ratio(i, seen[i][0], before[i])
+        evaluations: Sequence[float | None] = [None] * len(configs)
+        if held_out is not None and step in evaluated:
+            evaluations = [finite_or_inf(it) for it in stack.evaluate(held_out)]
+        for i in list(alive):
+            layers, logit_rms = seen.get(i, (None, None))
+            held = None if i in bad else evaluations[i]
+            yield i, Step(step, losses[i], lr[i], norms[i], layers, held, logit_rms)
+            if i in bad:
+                yield i, bad[i]
+            if i in bad or step + 1 >= c.steps:
+                alive.remove(i)
+                yield i, Finished(step + 1 if c.steps else 0, "")
+        if not alive:
+            return
