@@ -20,6 +20,7 @@ from normviz.config import ConfigError, is_quick
 from normviz.cores import cores
 from normviz.execution.budget import MAX_PAUSED
 from normviz.execution.client import SupervisorClient
+from normviz.execution.supervisor import SPARES
 from normviz.home import VARIABLE
 from normviz.model import texts
 from normviz.runs.store import Store
@@ -386,10 +387,13 @@ def test_what_is_quick() -> None:
 
 def test_measurements_in_a_row_fork_nothing(backend: SupervisorClient, store: Store) -> None:
     assert backend.process is not None
-    measure(store, range(2))  # after what other tests did, the spares are complete again
-    before = members(backend.process.pid)
+    session = backend.process.pid
+    measure(store, range(2))
+    # The supervisor, the two processes of its fork server, and the spares, which other tests have used up.
+    wait_for(lambda: len(members(session)) == 3 + SPARES, "all spares")
+    before = members(session)
     assert {lane.pid for lane in measure(store, range(2, 8))} <= before
-    assert members(backend.process.pid) == before
+    assert members(session) == before
 
 
 def test_a_used_process_gives_the_same_numbers(store: Store) -> None:
