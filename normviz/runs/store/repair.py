@@ -18,7 +18,7 @@ from .errors import StoreDamaged, is_busy, is_damage
 from .machine_lock import is_held
 from .schema import FILE, VERSION, schema_of
 
-TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped"}
+TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped", "pictures"}
 BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreDamaged, as_store_error
 from .run import alive
 
-VERSION = 1
+VERSION = 2
 """Number of the schema, kept in the file. A change of SCHEMA raises it."""
 FILE = "normviz.sqlite"
 
@@ -81,6 +81,15 @@ CREATE TABLE dropped (
     key TEXT PRIMARY KEY,         -- of a run whose link somebody may have, deleted to make room
     at REAL NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE pictures (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    runs TEXT NOT NULL UNIQUE,    -- numbers of the duel's runs in the order of its lanes, as in "12,13"
+    visitor TEXT,                 -- who saw the duel first; NULL for a picture that ships
+    card BLOB,                    -- PNG for chats and feeds; NULL until it is drawn
+    charts BLOB                   -- likewise, JSON packed by zlib: {"light": {name: SVG}, "dark": ...}
+);
+CREATE TRIGGER picture_goes AFTER DELETE ON runs
+    BEGIN DELETE FROM pictures WHERE instr(',' || runs || ',', ',' || OLD.id || ','); END;
 """
 
 
@@ -94,14 +103,14 @@ class Database:
         self.path = path
         self._local = threading.local()
         with self.transaction() as db:
-            if (found := schema_of(db)) == 0:
+            if (schema := schema_of(db)) == 0:
                 for statement in SCHEMA.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {VERSION}")
-        if found not in (0, VERSION):
+        if schema not in (0, VERSION):
             self.connection.close()
             raise StoreDamaged(
-                f"the store {path} has another schema ({found}, and this release reads {VERSION}): start "
+                f"the store {path} has another schema ({schema}, and this release reads {VERSION}): start "
                 "`normviz app`, which sets it aside and begins a fresh one, or set NORMVIZ_HOME to another "
                 "folder"
             )
