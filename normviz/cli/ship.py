@@ -12,6 +12,8 @@ from ..home import made, shipped
 from ..lessons.presets import PRESETS, quick
 from ..lessons.tour import STEPS
 from ..runs.archive import load, save, save_cells
+from ..runs.lane import LETTERS, Lane
+from ..runs.shipped import PICTURE, save_picture
 from ..runs.store import Store
 from ..studies.maps import cores, grid_of
 from ..studies.maps.drive import stored
@@ -43,11 +45,14 @@ def ship(
 ) -> None:
     """Train the missing runs that ship on one thread, and write them to assets/runs.
 
-    These are the lanes of the presets and the tour, and the hero with each quick placement.
+    These are the lanes of the presets and the tour, and the hero with each quick placement. At last draw the
+    picture of the hero.
     """
+    from ..export.preview import draw
+
     folder = made(folder or shipped("assets") / "runs", "name another one")
-    for name, config in shipped_lanes().items():
-        path = folder / f"{name}.npz"
+    files = {config: folder / f"{name}.npz" for name, config in shipped_lanes().items()}
+    for config, path in files.items():
         if path.exists() and any(load(path)) and not again:
             continue
         result = follow(config, (), threads=1)
@@ -55,6 +60,11 @@ def ship(
             raise typer.Exit(130)
         save(result, path)
         typer.echo(f"{path.name}: {result.verdict.sentence}")
+    lanes = [
+        Lane(letter, config, tuple(load(files[config])))
+        for letter, config in zip(LETTERS, PRESETS["hero"].lanes(), strict=False)
+    ]
+    save_picture([lane.key for lane in lanes], draw(lanes), folder / PICTURE)
 
 
 # The standard maps.
@@ -81,17 +91,17 @@ def ship_maps(
     folder = made(folder or shipped("assets") / "maps", "choose another with --folder")
     store = Store(data_folder(data))
     written: set[str] = set()
-    for one in MAPS:
-        grid = grid_of(one.words, RunConfig())
-        if one.key not in wanted:
+    for standard in MAPS:
+        grid = grid_of(standard.words, RunConfig())
+        if standard.key not in wanted:
             written |= {cell.key for cell in grid.cells}
             continue
         ended = follow(store, grid, cores(), early=True)
         if ended.was_stopped:
             raise typer.Exit(130)
-        found = {cell.key: stored(store, cell.key, early=True) for cell in grid.cells}
-        runs = [run for key, run in found.items() if run is not None and key not in written]
-        written |= found.keys()
-        path = folder / f"{one.key}.npz"
+        results = {cell.key: stored(store, cell.key, early=True) for cell in grid.cells}
+        runs = [run for key, run in results.items() if run is not None and key not in written]
+        written |= results.keys()
+        path = folder / f"{standard.key}.npz"
         save_cells(map(store.recording, runs), path)
         typer.echo(f"{path.name}: {len(runs)} runs, {path.stat().st_size / 1e6:.1f} MB")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing as mp
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -16,14 +17,14 @@ from filelock import FileLock, Timeout
 
 from ..config import estimated_gib, is_quick
 from ..runs import UNWATCHED
-from ..runs.store import Store, StoreDamaged, StoreError
+from ..runs.store import Store, StoreDamaged, StoreError, pictures
 from ..runs.store.run import FOREIGN
 from . import log, worker
 from .budget import Budget, default_slots
 from .client import DAMAGED
 from .heartbeat import Heartbeat
 from .housekeeping import Housekeeper, PendingEnds, too_many
-from .process import describe_end
+from .process import describe_end, start
 from .startup import Startup
 
 TICK_SECONDS = 0.015
@@ -35,6 +36,13 @@ JOIN_SECONDS = 0.1
 """A process closes its pipe shortly before it has an exit code."""
 CALM_SECONDS = 0.15
 """For so long after a hand-out no process is forked: it would take the core on which the run begins."""
+
+DRAWER = "normviz.export.drawer"
+"""Draws a picture of ended runs; by its name, because it lies above this package."""
+QUIET_SECONDS = 3.0
+"""A drawer begins once nothing has trained and none has begun for so long: a visitor's next change comes first."""
+DRAWING_SECONDS = 60.0
+"""What a picture may take; a usual one takes two."""
 
 FULL_SECONDS = 1.0
 """Pause before the next try after the store could not be written."""
@@ -105,9 +113,14 @@ class Supervisor:
         self.handed_out = 0.0
         self.waiting = 0
         """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
+        self.drawer: subprocess.Popen[bytes] | None = None
+        self.picture = 0
+        """The number of the last picture that was given to a drawer; each is, once."""
+        self.trained = self.drew = time.monotonic()
+        """When something trained, and when a drawer was started, last."""
 
     def tick(self) -> None:
-        """One round: read workers, notice deaths, stop runs, hand out runs, start spares."""
+        """One round: read workers, notice deaths, stop runs, hand out runs, start spares, draw."""
         self.listen()
         self.notice_deaths()
         self.pending_ends.settle()
@@ -117,6 +130,7 @@ class Supervisor:
         if not self.store.is_timing():  # else a run that begins would disturb the timing
             self.hand_out()
             self.refill()
+            self.draw()
 
     def new_worker(self) -> Worker | None:
         """A new process, or None where none can be started."""
@@ -239,6 +253,21 @@ class Supervisor:
                 return spare
         return None
 
+    def draw(self) -> None:
+        """Start a process that draws the next picture, once nothing has trained for a while."""
+        now = time.monotonic()
+        if self.waiting or not all(map(self._is_paused, self.busy)):
+            self.trained = now
+        if self.drawer is not None and self.drawer.poll() is None:
+            if now - self.drew > DRAWING_SECONDS:
+                self.drawer.kill()
+        elif now - max(self.trained, self.drew) > QUIET_SECONDS and (
+            picture := pictures.waiting(self.store, self.picture)
+        ):
+            self.drew, (self.picture, runs) = now, picture
+            with contextlib.suppress(OSError):
+                self.drawer = start(DRAWER, self.store.folder, runs, stdin=subprocess.PIPE)
+
     def limit_paused(self) -> None:
         """Stop paused runs beyond those that may keep their processes."""
         records = [record for run in self.busy if (record := self.store.run(run))]
@@ -269,9 +298,11 @@ class Supervisor:
                 return
 
     def close(self) -> None:
-        """Kill all workers."""
+        """Kill all workers and the drawer."""
         for each in (*self.spares, *self.busy.values()):
             each.process.kill()
+        if self.drawer is not None:
+            self.drawer.kill()
 
 
 def _death_message(code: int | None) -> str:

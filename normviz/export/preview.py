@@ -1,13 +1,9 @@
-"""The preview of a duel whose runs are stored: a still of its charts for the first paint of the page,
-a picture for chats and feeds, and the tags that name both.
-
-All are drawn from the charts of the player, once, in another process.
-"""
+"""The picture of a duel whose runs have ended, from the charts of the player; the still that the first paint
+of the page makes of it; and the tags that name it to chats and feeds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 from .. import charts
@@ -17,9 +13,12 @@ from ..observed import label
 from ..player.specs import Axes, ChartOptions, axes, specs
 from ..runs.lane import Lane
 from ..runs.names import caption, title, with_names
+from ..runs.store.pictures import Picture
+from . import vega
 from .pictures import whole
-from .vega import draw_named
 
+PROBE = "grad_block"
+"""The quantity of a picture; every lane records it."""
 WIDTH = 460
 """Pixels of a chart: legible on a phone, where it shrinks a little, and on a desk, where it grows."""
 CARD = (1200, 630)
@@ -28,49 +27,34 @@ INK, GREY = "#31333f", "#5b606b"
 FONT = "'Source Sans','Source Sans 3','Segoe UI',system-ui,sans-serif"
 
 
-@dataclass(frozen=True)
-class Preview:
-    """A drawn preview: charts as SVG by name, for light and dark pages, and the picture as PNG."""
-
-    light: dict[str, str]
-    dark: dict[str, str]
-    card: bytes
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes in memory, about."""
-        return len(self.card) + sum(map(len, (*self.light.values(), *self.dark.values())))
-
-
-def draw(lanes: Sequence[Lane], probe: str) -> Preview:
-    """The preview of lanes that were run. Raises ValueError for lanes that can't be drawn."""
-    named = with_names(lanes)
-    drawn = {dark: _charts(named, probe, ChartOptions(dark=dark)) for dark in (False, True)}
-    asked = {
-        f"{'dark' if dark else 'light'}-{name}": spec
-        for dark, some in drawn.items()
-        for name, spec in some.items()
-    }
-    pictures, card = draw_named(asked, _card(lanes))
-    sides = [
-        {name: pictures[f"{side}-{name}"] for name in drawn[False]} for side in ("light", "dark")
-    ]
-    return Preview(sides[0], sides[1], card)
+def draw(lanes: Sequence[Lane]) -> Picture:
+    """The picture of lanes that were run. Raises ValueError for lanes that can't be drawn."""
+    lanes = with_names(lanes)
+    specs_of = {side: _charts(lanes, side == "dark") for side in ("light", "dark")}
+    svg, card = vega.named(
+        {f"{side}-{name}": spec for side, some in specs_of.items() for name, spec in some.items()},
+        _card(lanes),
+    )
+    light, dark = (
+        {name: svg[f"{side}-{name}"] for name in some} for side, some in specs_of.items()
+    )
+    return Picture(light, dark, card)
 
 
-def _charts(lanes: Sequence[Lane], probe: str, options: ChartOptions) -> dict[str, Spec]:
+def _charts(lanes: Sequence[Lane], dark: bool) -> dict[str, Spec]:
     """Loss, bars and heatmaps at the last step, whole."""
-    drawn: Axes = axes(lanes, probe, options, live=False)
+    options = ChartOptions(dark=dark)
+    drawn: Axes = axes(lanes, PROBE, options, live=False)
     rows = {
-        "loss": charts.loss.chart(lanes, options.dark)["datasets"],
-        "bars": charts.bars.rows_at(lanes, probe),
+        "loss": charts.loss.chart(lanes, dark)["datasets"],
+        "bars": charts.bars.rows_at(lanes, PROBE),
     }
     for i, lane in enumerate(lanes):
-        picture = charts.heatmap.rows(lane, probe, drawn.values)
-        rows[f"heat{i}"] = {**picture, **charts.heatmap.fixed(lane)}
+        heat = charts.heatmap.rows(lane, PROBE, drawn.values)
+        rows[f"heat{i}"] = {**heat, **charts.heatmap.fixed(lane)}
     return {
         name: whole({**spec, "datasets": rows[name]}, WIDTH)
-        for name, spec in specs(lanes, probe, drawn, options).items()
+        for name, spec in specs(lanes, PROBE, drawn, options).items()
     }
 
 
@@ -178,21 +162,25 @@ SCRIPT = """
 """A proxy that lets only known scripts run has its hash: see assets/deploy/nginx.conf."""
 
 
-def still(lanes: Sequence[Lane], drawn: Preview, embedded: bool = False) -> str:
-    """HTML of the finished charts that covers the page until the player has drawn them."""
+def still(
+    lanes: Sequence[Lane], picture: Picture, embedded: bool = False, loss_only: bool = False
+) -> str:
+    """HTML of the finished charts that covers the page until the player has drawn them. `loss_only`: the page
+    shows another quantity than the picture, of which the loss does not depend."""
     verdicts = "".join(
         f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
         for lane, style in zip(lanes, charts.styles_of(lanes), strict=True)
     )
-    pictures = "".join(
+    figures = "".join(
         f'<figure class="nv-{side}">{svg}</figure>'
-        for side, some in (("light", drawn.light), ("dark", drawn.dark))
-        for svg in some.values()
+        for side, some in (("light", picture.light), ("dark", picture.dark))
+        for name, svg in some.items()
+        if name == "loss" or not loss_only
     )
     head = "" if embedded else f"<h1>{escape(title([lane.config for lane in lanes]))}</h1>"
     return (
         f'<style>{STYLE}</style><div id="nv-still" role="img" aria-label="{escape(outcome(lanes))}">'
-        f"{head}{verdicts}<div>{pictures}</div></div><script>{SCRIPT}</script>"
+        f"{head}{verdicts}<div>{figures}</div></div><script>{SCRIPT}</script>"
     )
 
 
@@ -201,17 +189,17 @@ def still(lanes: Sequence[Lane], drawn: Preview, embedded: bool = False) -> str:
 
 def tags(title: str, words: str, url: str = "", image: str = "", alt: str = "") -> str:
     """Title, description and open-graph tags of a page: the preview of a link in a chat or a feed."""
-    found = [("og:type", "website"), ("og:site_name", "NormViz"), ("og:title", title),
+    graph = [("og:type", "website"), ("og:site_name", "NormViz"), ("og:title", title),
              ("og:description", words)]  # fmt: skip
     if image:
-        found += [
+        graph += [
             ("og:image", image),
             ("og:image:type", "image/png"),
             ("og:image:alt", alt or title),
         ]
     if url:
-        found.append(("og:url", url))
-    lines = [f'<meta property="{name}" content="{escape(text)}">' for name, text in found]
+        graph.append(("og:url", url))
+    lines = [f'<meta property="{name}" content="{escape(text)}">' for name, text in graph]
     lines.append(f'<meta name="description" content="{escape(words)}">')
     if image:
         lines.append('<meta name="twitter:card" content="summary_large_image">')

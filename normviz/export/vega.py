@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import threading
-from base64 import b64decode, b64encode
 from typing import Any
 
 IMAGE = re.compile(r'<image[^>]*?href="(?!data:)([^"]*)"')
@@ -43,16 +42,9 @@ def draw(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     return svg.encode() if kind == "svg" else vl_convert.svg_to_png(svg, scale=scale, ppi=DENSITY)
 
 
-def draw_named(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, str], bytes]:
-    """Charts as SVG by name, and the SVG `card` as PNG with the charts that its comments name.
-
-    Drawn in another process. Raises ValueError where one can't be drawn.
-    """
-    done = json.loads(_in_process({"specs": specs, "card": card}))
-    return done["charts"], b64decode(done["card"])
-
-
-def _named(specs: dict[str, dict[str, Any]], card: str) -> bytes:
+def named(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, str], bytes]:
+    """Charts as SVG by name, and the SVG `card` as PNG with the charts that its comments name. Raises
+    ValueError where one can't be drawn."""
     import vl_convert
 
     charts = {}
@@ -60,23 +52,18 @@ def _named(specs: dict[str, dict[str, Any]], card: str) -> bytes:
         # Several charts get into one document, where an id may be taken once.
         charts[name] = ID.sub(rf"\g<0>{name}-", draw(spec, "svg", 1).decode())
         card = card.replace(f"<!--{name}-->", charts[name])
-    png = vl_convert.svg_to_png(card, scale=1, ppi=DENSITY)
-    return json.dumps({"charts": charts, "card": b64encode(png).decode("ascii")}).encode()
+    return charts, vl_convert.svg_to_png(card, scale=1, ppi=DENSITY)
 
 
 def draw_in_process(spec: dict[str, Any], kind: str, scale: float) -> bytes:
-    """The same in another process, one at a time. Raises ValueError where it can't be drawn."""
-    return _in_process({"spec": spec, "kind": kind, "scale": scale})
-
-
-def _in_process(asked: dict[str, Any]) -> bytes:
+    """What `draw` returns, from another process, one at a time. Raises ValueError where it can't be drawn."""
     command = [sys.executable, "-I", __file__]
     if not ALONE.acquire(timeout=SECONDS):
         raise ValueError(f"other pictures are drawn first, for {SECONDS:g} s by now: try again")
     try:
         done = subprocess.run(
             command,
-            input=json.dumps(asked).encode(),
+            input=json.dumps({"spec": spec, "kind": kind, "scale": scale}).encode(),
             capture_output=True,
             timeout=SECONDS,
             check=False,
@@ -95,8 +82,7 @@ if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # training has precedence
     try:
-        asked = json.load(sys.stdin)
-        content = _named(**asked) if "specs" in asked else draw(**asked)
+        content = draw(**json.load(sys.stdin))
     except ValueError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(content)

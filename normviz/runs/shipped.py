@@ -3,20 +3,33 @@ the quick placements, cells of the standard maps, and runs of claims."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Sequence, Set
 from functools import cache
 from pathlib import Path
 
 from ..home import shipped
 from .archive import keys_of, load
-from .store import Store
+from .store import Store, pictures
+from .store.pictures import Picture
+
+PICTURE = "hero.picture"
+"""The file beside the shipped runs with the picture of the duel that the app opens with."""
 
 
 def adopt(store: Store) -> None:
-    """Put every shipped run into the store, unless the store has a finished run of that config."""
+    """Put every shipped run into the store, unless the store has a finished run of that config, and the
+    picture of the duel that the app opens with."""
     for path in _files("runs"):
         for run in load(path):
             store.adopt(run)
+    keys, picture = load_picture(shipped("assets") / "runs" / PICTURE)
+    runs = [run.id for key in keys if (run := store.latest(key)) is not None and run.is_shipped]
+    if len(runs) == len(keys) and pictures.of(store, runs) is None:
+        pictures.ask(store, runs, None)
+        pictures.keep(store, runs, picture)
 
 
 def adopt_cells(store: Store) -> None:
@@ -39,12 +52,25 @@ def cell_keys() -> Set[str]:
 @cache
 def _cell_files() -> dict[str, list[Path]]:
     """The files that hold the cells of each key."""
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for path in _files("maps", "claims"):
         for key in keys_of(path):
-            found.setdefault(key, []).append(path)
-    return found
+            files.setdefault(key, []).append(path)
+    return files
 
 
 def _files(*folders: str) -> list[Path]:
     return [path for name in folders for path in sorted((shipped("assets") / name).glob("*.npz"))]
+
+
+def save_picture(keys: Sequence[str], picture: Picture, path: Path) -> None:
+    """Write a picture and the keys of its lanes to a file."""
+    card = b64encode(picture.card).decode()
+    content = {"keys": list(keys), "light": picture.light, "dark": picture.dark, "card": card}
+    path.write_bytes(zlib.compress(json.dumps(content).encode(), 9))
+
+
+def load_picture(path: Path) -> tuple[list[str], Picture]:
+    """The keys of the lanes and the picture of a file."""
+    content = json.loads(zlib.decompress(path.read_bytes()))
+    return content["keys"], Picture(content["light"], content["dark"], b64decode(content["card"]))

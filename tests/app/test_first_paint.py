@@ -233,16 +233,15 @@ def test_few_previews_wait_and_the_oldest_are_forgotten(
 
 
 @pytest.mark.slow
-def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    adopt(store)
-    frames = Frames(store)
-    runs = [store.latest(RunConfig(scheme=scheme).key) for scheme in ("pre", "post")]
-    lanes = [stored_lane(n, run, frames) for n, run in zip("AB", runs, strict=True) if run]
-    found = draw(lanes, "grad_block")
-    assert list(found.light) == list(found.dark) == ["loss", "bars", "heat0", "heat1"]
-    assert struct.unpack(">2I", found.card[16:24]) == CARD
-    html = still(lanes, found)
+def test_a_picture_is_drawn_from_the_charts_of_the_page(folder: Path) -> None:
+    """Also the one that ships: where charts have changed, `normviz ship` draws it anew."""
+    store = Store(folder)
+    runs = [store.latest(config.key) for config in PRESETS["hero"].lanes()]
+    lanes = [Lane(n, run.config, (store.recording(run),)) for n, run in zip("AB", runs, strict=True) if run]
+    picture = draw(lanes)
+    assert list(picture.light) == list(picture.dark) == ["loss", "bars", "heat0", "heat1"]
+    assert struct.unpack(">2I", picture.card[16:24]) == CARD
+    html = still(lanes, picture)
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
@@ -250,6 +249,8 @@ def test_a_preview_is_drawn_from_the_charts_of_the_page(tmp_path: Path) -> None:
         assert words in html
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", html)
     assert outcome(lanes).startswith("A Pre-LN: learned: loss 1.")
+    shipped = pictures.of(store, [run.id for run in runs if run])
+    assert shipped and (shipped.light, shipped.dark) == (picture.light, picture.dark)
 
 
 @pytest.mark.slow

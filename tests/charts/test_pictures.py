@@ -119,7 +119,6 @@ def test_what_another_process_can_not_draw_is_a_sentence(monkeypatch: pytest.Mon
 
 
 def test_other_processes_draw_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks: a page's download as well as the address of pictures."""
     drawing, most, turn = [0], [0], threading.Barrier(2)
 
     def run(*_: object, **__: object) -> SimpleNamespace:

@@ -23,7 +23,7 @@ from normviz.execution.client import SupervisorClient
 from normviz.execution.supervisor import SPARES
 from normviz.home import VARIABLE
 from normviz.model import texts
-from normviz.runs.store import Store
+from normviz.runs.store import Store, pictures
 from normviz.training.schedule import peak_at
 
 pytestmark = pytest.mark.slow
@@ -90,6 +90,17 @@ def test_a_waiting_lane_can_be_stopped(store: Store) -> None:
     waiting.stop()
     assert waiting.n == 0
     assert waiting.run.started is None
+
+
+def test_the_picture_of_ended_runs_is_drawn_while_nothing_trains(store: Store) -> None:
+    lanes = [Lane(store, SHORT.replace(scheme=scheme)) for scheme in ("pre", "post")]
+    for lane in lanes:
+        lane.reach("finished")
+    runs = [lane.id for lane in lanes]
+    assert pictures.of(store, runs) is None
+    pictures.ask(store, runs, "somebody")
+    wait_for(lambda: pictures.of(store, runs), "a picture")
+    assert "Post-LN" in pictures.of(store, runs).light["loss"]
 
 
 # Pause, step, resume

@@ -18,7 +18,7 @@ from normviz.config import ENGINE
 from normviz.home import shipped as shipped_folder
 from normviz.lessons.presets import PRESETS, QUICK, QUICK_INITS, quick
 from normviz.runs import Recording, archive, collect, shipped
-from normviz.runs.store import Store
+from normviz.runs.store import Store, pictures
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
 
@@ -42,6 +42,12 @@ def test_the_hero_is_finished_on_opening(shipped_store: Store) -> None:
         assert steps.step.tolist() == list(range(config.steps))
         assert steps.layer_steps[[0, -1]].tolist() == [0, config.steps - 1]
         assert np.isfinite(steps.loss).all()
+
+
+def test_the_picture_of_the_hero_is_there_on_opening(shipped_store: Store) -> None:
+    runs = [shipped_store.latest(config.key) for config in PRESETS["hero"].lanes()]
+    assert pictures.of(shipped_store, [run.id for run in runs if run]) is not None
+    assert pictures.waiting(shipped_store) is None
 
 
 def test_every_quick_placement_of_the_hero_is_finished_on_opening(shipped_store: Store) -> None:

@@ -49,12 +49,12 @@ def ask(store: Store, runs: Sequence[int], visitor: str | None) -> None:
         LOG.warning("the picture of runs %s could not be asked for: %s", name, error)
 
 
-def waiting(store: Store, after: int = 0) -> tuple[int, list[int]] | None:
-    """The first picture after number `after` that waits to be drawn: its number and its runs."""
+def waiting(store: Store, after: int = 0) -> tuple[int, str] | None:
+    """The first picture after number `after` that waits to be drawn: its number, and its runs as in "12,13"."""
     row = store.db.connection.execute(
         "SELECT id, runs FROM pictures WHERE card IS NULL AND id > ? ORDER BY id LIMIT 1", (after,)
     ).fetchone()
-    return None if row is None else (row["id"], [int(run) for run in row["runs"].split(",")])
+    return None if row is None else (row["id"], row["runs"])
 
 
 def keep(store: Store, runs: Sequence[int], picture: Picture) -> None:

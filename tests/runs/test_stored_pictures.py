@@ -12,10 +12,10 @@ PICTURE = Picture({"loss": "<svg>é</svg>"}, {"loss": "<svg/>"}, b"\x89PNG")
 
 def waits(store: Store) -> list[list[int]]:
     """The runs of all pictures that wait, in the order in which they are drawn."""
-    after, runs = 0, []
+    after, runs = 0, list[list[int]]()
     while picture := pictures.waiting(store, after):
-        after = picture[0]
-        runs.append(picture[1])
+        after, named = picture
+        runs.append([int(run) for run in named.split(",")])
     return runs
 
 
