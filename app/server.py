@@ -3,6 +3,7 @@ a container asks to know whether all is well."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ import streamlit as st
 from normviz.app import streamlit_parts
 from normviz.app.asgi import left_sessions, log_limit, transport_limits
 from normviz.app.asgi.connection_limit import Connections
-from normviz.app.asgi.first_paint import PICTURE, FirstPaint, drawn_first, picture
+from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.live_page import LIVE, live_file
 from normviz.app.asgi.numbers_socket import numbers
@@ -54,7 +55,8 @@ def _script(request: Request) -> Response:
 async def lifespan(app: object) -> AsyncIterator[None]:
     """What the server does beside its answers, from its start to its end."""
     log_limit.install()
-    async with left_sessions.closing(), drawn_first():
+    asyncio.get_running_loop().run_in_executor(None, open_store)
+    async with left_sessions.closing():
         yield
 
 

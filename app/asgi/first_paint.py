@@ -1,7 +1,8 @@
 """The HTML of the pages as a browser and a messenger first get it: title, preview tags, and a still of
 the charts, which a visitor sees before Streamlit's script has loaded.
 
-Streamlit serves one file for all pages. Where it is not as expected here, it is served as it is.
+Both are of the stored picture of a duel; no request has one drawn. Streamlit serves one file for all pages.
+Where it is not as expected here, it is served as it is.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from functools import lru_cache
 from html import escape
 from urllib.parse import parse_qs, quote
@@ -25,8 +25,9 @@ from normviz.home import FolderError, shipped
 from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
+from ..session.backend import opened
 from ..session.pages import DUEL, NAME, PAGES, tab_title
-from .previews import PREVIEWS, LinkedDuel, in_thread, read
+from .linked_duel import LinkedDuel, read
 
 PICTURE = "normviz/preview.png"
 """The address of the pictures, relative to the server's root."""
@@ -34,27 +35,18 @@ TITLE, ROOT = "<title>Streamlit</title>", '<div id="root"></div>'
 """What the HTML has once each."""
 PATIENCE = 0.4
 """Seconds that a page waits for the store before it is served without a still."""
-DRAWING = 25.0
-"""Seconds that a messenger waits for a picture that is not drawn yet."""
 LONGEST = 8000
 """Characters of a query that is read."""
 log = logging.getLogger(__name__)
 PROBLEMS = (StoreError, FolderError, Misconfigured, ValueError)
 
 
-@asynccontextmanager
-async def drawn_first() -> AsyncIterator[None]:
-    """Draw the still of the duel that the server opens with, beside its start: its first visitor gets it."""
-    task = asyncio.create_task(in_thread(_ask_first))
-    yield
-    task.cancel()
-
-
-def _ask_first() -> None:
+def open_store() -> None:
+    """Open the store, so that the first visitor does not wait until what ships is in it."""
     try:
-        PREVIEWS.request(read({}))
+        opened()
     except PROBLEMS as error:  # the pages say what is wrong
-        log.info("no first preview: %s", error)
+        log.info("the store is not open yet: %s", error)
 
 
 class FirstPaint:
@@ -69,18 +61,21 @@ class FirstPaint:
         if page is None:
             await self.app(scope, receive, send)
             return
-        found = asyncio.create_task(_about(page, scope))
+        about = asyncio.create_task(_about(page, scope))
         # A part of the file, or word that it is unchanged, could not be rewritten.
         left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
-        plain = {**scope, "headers": [one for one in scope["headers"] if one[0] not in left_out]}
-        await self.app(plain, receive, _Rewriter(scope, send, found).send)
+        plain = {
+            **scope,
+            "headers": [header for header in scope["headers"] if header[0] not in left_out],
+        }
+        await self.app(plain, receive, _Rewriter(scope, send, about).send)
 
 
 class _Rewriter:
     """Holds back an answer until it is whole, if it is HTML, and rewrites it."""
 
-    def __init__(self, scope: Scope, send: Send, found: Awaitable[tuple[str, str]]) -> None:
-        self.scope, self.out, self.found = scope, send, found
+    def __init__(self, scope: Scope, send: Send, about: Awaitable[tuple[str, str]]) -> None:
+        self.scope, self.out, self.about = scope, send, about
         self.start: Message | None = None
         self.body = b""
 
@@ -97,7 +92,7 @@ class _Rewriter:
         self.body += message.get("body", b"")
         if message.get("more_body"):
             return
-        body = rewritten(self.body, *await self.found)
+        body = rewritten(self.body, *await self.about)
         headers = MutableHeaders(raw=list(self.start.get("headers", [])))
         for name in ("etag", "last-modified", "accept-ranges"):
             del headers[name]
@@ -141,30 +136,26 @@ async def _about(page: str, scope: Scope) -> tuple[str, str]:
     request = Request(scope)
     about = PAGES.get(page, DUEL)
     duel = LinkedDuel(NAME if page == "" else about.name, about.words)
-    if page in ("", DUEL.path) and (found := await _found(request)):
-        duel = found
-    image = ""
-    drawn = PREVIEWS.kept(duel)
-    if duel.lanes:
+    if page in ("", DUEL.path) and (linked := await _linked(request)):
+        duel = linked
+    image = still = ""
+    if duel.picture is not None:
         image = f"{_address(request).removesuffix(page)}{PICTURE}?{duel.query}"
-        if drawn is None:
-            PREVIEWS.request(duel)
+        embedded = request.query_params.get("embed") == "true"
+        still = preview.still(duel.lanes, duel.picture, embedded, loss_only=not duel.is_usual)
     tags = preview.tags(duel.title, duel.words, image=image)
-    still = ""
-    if drawn is not None:
-        still = preview.still(duel.lanes, drawn, request.query_params.get("embed") == "true")
     title = NAME if duel.title == NAME else tab_title(duel.title)
     return f"<title>{escape(title)}</title>\n{tags}", still
 
 
-async def _found(request: Request) -> LinkedDuel | None:
+async def _linked(request: Request) -> LinkedDuel | None:
     """The duel of a request; None if it can't be read in time."""
     query = request.url.query
     if len(query) > LONGEST:
         return None
     try:
         params = parse_qs(query, keep_blank_values=True, max_num_fields=200)
-        return await asyncio.wait_for(in_thread(read, params), PATIENCE)
+        return await asyncio.wait_for(asyncio.to_thread(read, params), PATIENCE)
     except (TimeoutError, *PROBLEMS) as error:  # the page says what is wrong
         log.info("no preview of a page: %s", error)
         return None
@@ -181,16 +172,8 @@ def _address(request: Request) -> str:
 
 async def picture(request: Request) -> Response:
     """Answer with the picture of a stored duel."""
-    duel = await _found(request)
-    if duel is None or not duel.lanes:
-        return PlainTextResponse("No result of this link is stored here.", 404)
-    drawn = PREVIEWS.kept(duel)
-    if drawn is None and (coming := PREVIEWS.request(duel)) is not None:
-        try:
-            drawn = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(coming)), DRAWING)
-        except TimeoutError:
-            drawn = None
-    if drawn is None:
-        words = "This picture is not drawn yet: too many others are. Try again in a minute."
-        return PlainTextResponse(words, 503, headers={"Retry-After": "60"})
-    return Response(drawn.card, media_type="image/png", headers={"Cache-Control": "max-age=86400"})
+    duel = await _linked(request)
+    if duel is None or duel.picture is None:
+        return PlainTextResponse("No picture of this link is stored here.", 404)
+    headers = {"Cache-Control": "max-age=86400"}
+    return Response(duel.picture.card, media_type="image/png", headers=headers)

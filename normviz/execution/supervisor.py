@@ -40,7 +40,7 @@ CALM_SECONDS = 0.15
 DRAWER = "normviz.export.drawer"
 """Draws a picture of ended runs; by its name, because it lies above this package."""
 QUIET_SECONDS = 3.0
-"""A drawer begins once nothing has trained and none has begun for so long: a visitor's next change comes first."""
+"""A drawer begins once nothing has trained and none has begun for so long: the next change comes first."""
 DRAWING_SECONDS = 60.0
 """What a picture may take; a usual one takes two."""
 

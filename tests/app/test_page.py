@@ -22,7 +22,7 @@ from normviz.config import SETTINGS
 from normviz.lessons.presets import PRESETS, QUICK
 from normviz.links import encode
 from normviz.runs.seeds import seeded
-from normviz.runs.store import Store
+from normviz.runs.store import Store, pictures
 
 
 def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
@@ -31,6 +31,20 @@ def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
     assert "learned: loss 1." in first
     assert "at chance so far" in second
     assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
+
+
+def test_a_page_with_results_asks_for_their_picture(page: Open, folder: Path) -> None:
+    """Not before the visitor has guessed how they came out, and once."""
+    store = Store(folder)
+    at = page("story=5")
+    page("scheme=post,pre&depth=13")  # nobody has trained it
+    page()  # its picture ships
+    assert pictures.waiting(store) is None
+    checked(at.button(key="guess_none").click().run())
+    waiting = pictures.waiting(store)
+    assert waiting is not None and waiting[1] == ",".join(map(str, duel(at).runs))
+    checked(at.run())
+    assert pictures.waiting(store) == waiting
 
 
 @pytest.mark.slow

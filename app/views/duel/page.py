@@ -7,9 +7,9 @@ import streamlit as st
 from normviz.config import SETTINGS
 from normviz.links import differences
 from normviz.observed import label
-from normviz.runs.store import Run
+from normviz.runs.store import Run, pictures
 
-from ...session import address, duel, presence
+from ...session import address, duel, presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
 from ...session.pages import tab_title
@@ -47,6 +47,8 @@ def page() -> None:
         it.notices += link_notices.gone(
             [lane.config for lane in lanes if lane.run is None], backend
         )
+    if page_lanes.all_done(lanes) and not it.waits:
+        pictures.ask(backend.store, [lane.run.id for lane in lanes if lane.run], visitor.me())
     _name(it, lanes)
     seen = beside.current(it, backend)
     if st.context.is_embedded:

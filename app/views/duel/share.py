@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from html import escape
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -18,7 +18,6 @@ from normviz.runs import names
 from normviz.runs.seeds import named as seed_of
 from normviz.runs.store import Run, retention
 
-from ...asgi.previews import PREVIEWS, read
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
@@ -83,9 +82,8 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
 
 
 def _keep(it: Duel, lanes: list[Lane], backend: SharedBackend) -> None:
-    """Mark the runs of a copied link, so that retention keeps them, and draw the preview of the link."""
+    """Mark the runs of a copied link, so that retention keeps them."""
     retention.link(backend.store, [run.id for run in runs(lanes)])
-    PREVIEWS.request(read(parse_qs(query(it))))
 
 
 def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:

@@ -39,7 +39,9 @@ def ask(store: Store, runs: Sequence[int], visitor: str | None) -> None:
             return
         with store.db.transaction():
             db.execute("DELETE FROM pictures WHERE card IS NULL AND visitor = ?", (visitor,))
-            db.execute("INSERT OR IGNORE INTO pictures (runs, visitor) VALUES (?, ?)", (name, visitor))
+            db.execute(
+                "INSERT OR IGNORE INTO pictures (runs, visitor) VALUES (?, ?)", (name, visitor)
+            )
             db.execute(
                 "DELETE FROM pictures WHERE id IN (SELECT id FROM pictures WHERE visitor IS NOT NULL "
                 "ORDER BY id DESC LIMIT -1 OFFSET ?)",
@@ -50,7 +52,7 @@ def ask(store: Store, runs: Sequence[int], visitor: str | None) -> None:
 
 
 def waiting(store: Store, after: int = 0) -> tuple[int, str] | None:
-    """The first picture after number `after` that waits to be drawn: its number, and its runs as in "12,13"."""
+    """The first picture after number `after` that waits to be drawn: its number and its runs, "12,13"."""
     row = store.db.connection.execute(
         "SELECT id, runs FROM pictures WHERE card IS NULL AND id > ? ORDER BY id LIMIT 1", (after,)
     ).fetchone()
