@@ -111,11 +111,14 @@ class Supervisor:
         self.pending_ends = PendingEnds(store)
         self.stopping: dict[int, float] = {}
         self.handed_out = 0.0
+        self.paused = 0
+        """How many of the busy workers have a paused run."""
         self.waiting = 0
         """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
-        self.drawer: subprocess.Popen[bytes] | None = None
+        self.drawer: tuple[int, subprocess.Popen[bytes]] | None = None
+        """The picture that is drawn, or was last, and the process that draws it."""
         self.picture = 0
-        """The number of the last picture that was given to a drawer; each is, once."""
+        """Pictures up to this number were drawn, or can't be."""
         self.trained = self.drew = time.monotonic()
         """When something trained, and when a drawer was started, last."""
 
@@ -254,24 +257,31 @@ class Supervisor:
         return None
 
     def draw(self) -> None:
-        """Start a process that draws the next picture, once nothing has trained for a while."""
+        """Start a process that draws the next picture, once nothing has trained for a while. What trains ends
+        it, and it is drawn again later; one that ends by itself or takes too long is not."""
         now = time.monotonic()
-        if self.waiting or not all(map(self._is_paused, self.busy)):
+        trains = self.waiting + len(self.busy) > self.paused
+        if trains:
             self.trained = now
-        if self.drawer is not None and self.drawer.poll() is None:
-            if now - self.drew > DRAWING_SECONDS:
-                self.drawer.kill()
+        if self.drawer is not None and self.drawer[1].poll() is None:
+            number, process = self.drawer
+            if trains:
+                self.picture = number - 1
+            if trains or now - self.drew > DRAWING_SECONDS:
+                process.kill()
         elif now - max(self.trained, self.drew) > QUIET_SECONDS and (
             picture := pictures.waiting(self.store, self.picture)
         ):
             self.drew, (self.picture, runs) = now, picture
             with contextlib.suppress(OSError):
-                self.drawer = start(DRAWER, self.store.folder, runs, stdin=subprocess.PIPE)
+                process = start(DRAWER, self.store.folder, runs, stdin=subprocess.PIPE)
+                self.drawer = self.picture, process
 
     def limit_paused(self) -> None:
         """Stop paused runs beyond those that may keep their processes."""
         records = [record for run in self.busy if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
+        self.paused = len(paused)
         for run in too_many(paused, self.budget.paused_limit(len(paused))):
             self.pending_ends.end(run, "paused while many others waited", "stopped")
             self.busy[run].end()
@@ -302,7 +312,7 @@ class Supervisor:
         for each in (*self.spares, *self.busy.values()):
             each.process.kill()
         if self.drawer is not None:
-            self.drawer.kill()
+            self.drawer[1].kill()
 
 
 def _death_message(code: int | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from shelf_kit import SMALL, kept
 
 from normviz.execution import supervisor
 from normviz.execution.supervisor import Supervisor
@@ -29,15 +28,20 @@ def test_each_picture_has_one_drawer_whatever_comes_of_it(
     chief = Supervisor(store, slots=1)
     for n in (1, 2, 3):
         pictures.ask(store, [n, 9], f"visitor {n}")
-    chief.busy = {kept(store, SMALL, "running"): None}
+    chief.busy = {1: None, 2: None}
+    chief.paused = 1
     chief.draw()
     assert not drawers  # something trains
-    chief.busy = {kept(store, SMALL, "paused"): None}
+    chief.paused = 2
     for _ in range(5):
         chief.draw()
     assert [drawer.runs for drawer in drawers] == ["1,9"]
+    chief.paused = 1
+    chief.draw()
+    assert drawers.pop().code == -9  # it is drawn later
+    chief.paused = 2
     monkeypatch.setattr(supervisor, "DRAWING_SECONDS", -1.0)
     for _ in range(9):
-        chief.draw()  # each hangs, and is killed
+        chief.draw()  # each takes too long
     assert [drawer.runs for drawer in drawers] == ["1,9", "2,9", "3,9"]
     assert [drawer.code for drawer in drawers] == [-9, -9, -9]
