@@ -22,7 +22,7 @@ def texts(
     if delete:
         _delete(delete)
         return
-    kept = kept_texts.kept()
+    kept = kept_texts.listed()
     for key in kept:
         typer.echo(f"{key}  {_about(key)}")
     typer.echo(
@@ -39,7 +39,7 @@ def _delete(key: str) -> None:
     if not there:
         complain(f"no text of the hash {key} is kept here: `normviz texts` lists those that are")
     try:
-        Store().drop_writing(kept_texts.kept())
+        Store().drop_writing(kept_texts.listed())
     except StoreError as error:
         complain(error)
     typer.echo(

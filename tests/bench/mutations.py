@@ -102,7 +102,7 @@ MUTATIONS = (
     ),
     Mutation(
         "placements-unsorted", "normviz/catalog/registry.py",
-        "sorted(found, key=lambda record: record.order)", "found",
+        "sorted(records, key=lambda record: record.order)", "records",
         "placements and norms come in the order of their files", "tests/catalog tests/runs/test_outcome.py",
     ),
     Mutation(
@@ -180,7 +180,7 @@ MUTATIONS = (
     ),
     Mutation(
         "dropout-unscaled", "normviz/model/branches.py",
-        "return kept.astype(np.float32) / np.float32(1.0 - self.p)", "return kept.astype(np.float32)",
+        "return mask.astype(np.float32) / np.float32(1.0 - self.p)", "return mask.astype(np.float32)",
         "dropout makes what it keeps no larger", f"{MODEL} tests/training/test_training.py",
     ),
     Mutation(

@@ -198,7 +198,7 @@ def _needed() -> set[str]:
 def _drop_writing() -> None:
     """Delete what models wrote of texts that are no longer here."""
     with contextlib.suppress(StoreError):  # every page says what is wrong with the store
-        shared().store.drop_writing(texts.kept())
+        shared().store.drop_writing(texts.listed())
 
 
 def _offer_deletion(text: str, words: str) -> None:
