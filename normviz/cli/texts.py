@@ -22,11 +22,11 @@ def texts(
     if delete:
         _delete(delete)
         return
-    kept = kept_texts.listed()
-    for key in kept:
+    keys = kept_texts.listed()
+    for key in keys:
         typer.echo(f"{key}  {_about(key)}")
     typer.echo(
-        f"{len(kept)} of at most {MAX_TEXTS}. One more deletes the least recently used text that no open "
+        f"{len(keys)} of at most {MAX_TEXTS}. One more deletes the least recently used text that no open "
         "run reads and no run whose link was copied"
     )
 

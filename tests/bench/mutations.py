@@ -298,7 +298,7 @@ MUTATIONS = (
     ),
     Mutation(
         "frames-forget", "normviz/runs/frames.py",
-        "kept = fresh if kept is None else fresh.after(kept)", "kept = fresh",
+        "steps = fresh if steps is None else fresh.after(steps)", "steps = fresh",
         "charts of a running run lose what was read before", "tests/runs",
     ),
     Mutation(
@@ -482,7 +482,7 @@ MUTATIONS = (
     # charts
     Mutation(
         "heatmap-upside-down", "normviz/charts/heatmap.py",
-        "return found[::-1]", "return found",
+        "return palette_codes[::-1]", "return palette_codes",
         "the first layer is on top", CHARTS,
     ),
     Mutation(
