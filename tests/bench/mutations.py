@@ -626,8 +626,8 @@ MUTATIONS = (
     ),
     Mutation(
         "most-failures-win", "normviz/lessons/choose/picks.py",
-        'fewest = min(len(it.compared("does not train")) for it in able)',
-        'fewest = max(len(it.compared("does not train")) for it in able)',
+        'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
+        'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/choose",
     ),
     # labs
