@@ -633,7 +633,7 @@ MUTATIONS = (
     # labs
     Mutation(
         "drift-by-scale", "normviz/studies/labs/drift.py",
-        "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
+        "self.statistics.append(both / channels.square().mean().sqrt())", "self.statistics.append(both)",
         "a norm lowers the drift by its scale alone", "tests/claims/test_experiments.py",
     ),
     Mutation(
