@@ -614,8 +614,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rate-chosen-on-the-judge", "normviz/studies/claims/numbers.py",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others)",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in (sample,))",
+        "for choosing_sample in sample.others", "for choosing_sample in (sample,)",
         "a rate is chosen on the seed that it is judged on", "tests/claims",
     ),
     # choose
