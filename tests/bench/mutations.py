@@ -619,8 +619,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rate-chosen-on-the-judge", "normviz/studies/claims/numbers.py",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others)",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in (sample,))",
+        "for choosing_sample in sample.others", "for choosing_sample in (sample,)",
         "a rate is chosen on the seed that it is judged on", "tests/studies/claims",
     ),
     # choose
@@ -631,14 +630,14 @@ MUTATIONS = (
     ),
     Mutation(
         "most-failures-win", "normviz/lessons/choose/picks.py",
-        'fewest = min(len(it.compared("does not train")) for it in able)',
-        'fewest = max(len(it.compared("does not train")) for it in able)',
+        'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
+        'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/lessons/choose",
     ),
     # labs
     Mutation(
         "drift-by-scale", "normviz/studies/labs/drift.py",
-        "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
+        "self.statistics.append(both / channels.square().mean().sqrt())", "self.statistics.append(both)",
         "a norm lowers the drift by its scale alone", "tests/studies/claims/test_experiments.py",
     ),
     Mutation(

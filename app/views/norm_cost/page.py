@@ -123,7 +123,8 @@ def _shown(backend: SharedBackend) -> Measurement:
     A server without a measurement of its own shows the shipped one.
     """
     found = {
-        m.when: m for m in (*stored_results.kept(backend.store.folder), stored_results.shipped())
+        m.when: m
+        for m in (*stored_results.measurements(backend.store.folder), stored_results.shipped())
     }
     newest = next(iter(found))
     finished = backend.lab.state.finished
