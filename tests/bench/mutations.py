@@ -459,7 +459,8 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-pages-watch", "app/session/open_pages.py",
-        "for name, it in self._pages.items() if self.is_open(name)}", "for name, it in self._pages.items()}",
+        "name: open_page for name, open_page in self._pages.items() if self.is_open(name)\n",
+        "name: open_page for name, open_page in self._pages.items()\n",
         "runs go on for pages that were closed", "tests/test_presence.py tests/execution/test_unwatched.py",
     ),
     Mutation(
@@ -850,12 +851,13 @@ MUTATIONS = (
     ),
     Mutation(
         "switch-ignored", "app/session/training.py",
-        "or it.waits or chosen(SWITCH) is False or", "or it.waits or",
+        "        or chosen(SWITCH) is False\n", "",
         "trains by itself though that was turned off", "tests/app/test_page_by_itself.py",
     ),
     Mutation(
         "old-runs-go-on", "app/views/duel/transport.py",
-        "    leave(it, backend, gone)\n    it.extra -= set(gone)\n", "    it.extra -= set(gone)\n",
+        "    leave(page_duel, backend, gone)\n    page_duel.extra -= set(gone)\n",
+        "    page_duel.extra -= set(gone)\n",
         "Train leaves the runs before going", f"{PAGES} {HOSTED}",
     ),
     Mutation(
@@ -865,7 +867,7 @@ MUTATIONS = (
     ),
     Mutation(
         "train-never-asks", "app/views/duel/transport.py",
-        "    if _long(_gone(it, backend), backend):\n", "    if False:\n",
+        "    if _long(_gone(page_duel, backend), backend):\n", "    if False:\n",
         "disabled check: Train ends a long run without a question", PAGES,
     ),
     Mutation(

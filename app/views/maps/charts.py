@@ -39,7 +39,8 @@ def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
             with column:
                 event = st.vega_lite_chart(
                     _patient(live(panel, i, domain, dark)), key=f"map_{page_maps.nonce}_{i}",
-                    on_select="rerun", selection_mode=[PICK], width="stretch", alt=panel.title if is_filling else finding(panel),
+                    on_select="rerun", selection_mode=[PICK], width="stretch",
+                    alt=panel.title if is_filling else finding(panel),
                 )  # fmt: skip
             picked = _picked(event) or picked
     return picked
