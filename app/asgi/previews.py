@@ -63,7 +63,7 @@ class LinkedDuel:
 
 def read(params: dict[str, list[str]]) -> LinkedDuel:
     """The duel of an address and its stored results. Never raises for what a link holds."""
-    asked = duel_link.read(params)
+    asked = duel_link.decode(params)
     if not asked.lanes:
         return LinkedDuel(DUEL.name, DUEL.words)
     query = links.query(duel_link.params(asked.lanes, probe=asked.probe))

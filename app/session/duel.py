@@ -159,7 +159,7 @@ def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     is_first = not (page_duel.named or page_duel.asked)
     if not is_first and not st.session_state["arrived"]:
         return False
-    came_back, asked = address.is_old_entry(), duel_link.read(address.params())
+    came_back, asked = address.is_old_entry(), duel_link.decode(address.params())
     if not (is_first or came_back or asked.is_one):
         return False  # the navigation leads back to what was there
     linked = _linked(asked, backend)
@@ -214,7 +214,7 @@ def _turned(config: RunConfig, backend: SharedBackend) -> RunConfig:
 def open_link(page_duel: Duel, backend: SharedBackend, query: str) -> None:
     """Show the duel of a link in place of this one."""
     leave_duel(page_duel, backend)
-    page_duel.become(_linked(duel_link.read(parse_qs(query, keep_blank_values=True)), backend))
+    page_duel.become(_linked(duel_link.decode(parse_qs(query, keep_blank_values=True)), backend))
 
 
 def open_lanes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from normviz import links
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
 from normviz.lessons.presets import PRESETS
@@ -21,7 +22,6 @@ from normviz.links import (  # fmt: skip
     Problem,
     as_params,
     cut,
-    decode,
 )
 from normviz.player import VIEWS, View
 
@@ -61,7 +61,7 @@ class DuelLink:
     notices: tuple[str, ...] = ()
 
 
-def read(params: Params) -> DuelLink:
+def decode(params: Params) -> DuelLink:
     """Read the parameters of an address. Never raises for what they hold."""
     link, word = _link(params), _word(params, "story")
     story = numbered(word) or 0
@@ -119,7 +119,7 @@ def _word(params: Params, name: str) -> str:
 def _link(params: Params) -> Link | None:
     """The link of a preset or of settings."""
     if "preset" not in params:
-        return decode(params) if DUEL.reads(params) else None
+        return links.decode(params) if DUEL.reads(params) else None
     key, problems = _word(params, "preset"), PRESET.problems(params)
     if DUEL.given(params):
         problems.append("the link names a preset and settings, allowed is one of them")
