@@ -152,13 +152,13 @@ class Visitor:
     async def _read_page(self, page: ClientConnection) -> None:
         """Read messages until the script run has ended."""
         while True:
-            said = ForwardMsg.FromString(_bytes(await page.recv()))
-            if said.WhichOneof("type") == "script_finished":
+            message = ForwardMsg.FromString(_bytes(await page.recv()))
+            if message.WhichOneof("type") == "script_finished":
                 return
-            self._notice(said)
+            self._notice(message)
 
-    def _notice(self, said: ForwardMsg) -> None:
-        element = said.delta.new_element
+    def _notice(self, message: ForwardMsg) -> None:
+        element = message.delta.new_element
         if element.WhichOneof("type") == "bidi_component":
             data = json.loads(element.bidi_component.json or "{}")
             if "what" in data:
@@ -211,10 +211,10 @@ class Visitor:
 
     async def _drain(self, page: ClientConnection) -> None:
         async for data in page:
-            said = ForwardMsg.FromString(_bytes(data))
-            if said.WhichOneof("type") == "script_finished":
+            message = ForwardMsg.FromString(_bytes(data))
+            if message.WhichOneof("type") == "script_finished":
                 self._rendered.set()
-            self._notice(said)
+            self._notice(message)
         raise ConnectionError("the server closed the page's connection")
 
 
@@ -240,46 +240,54 @@ class Crowd:
     def tick(self, seconds: float) -> None:
         """Disconnect some visitors and start others, `seconds` after the last call."""
         self.late = max(self.late, seconds - TICK_SECONDS)
-        for one, task in list(self.there.items()):
+        for visitor, task in list(self.there.items()):
             if task.done():
-                del self.there[one]
+                del self.there[visitor]
                 if not task.cancelled() and (error := task.exception()):
                     self.failures.append(_said(error))
         self.debt += self.churn * seconds
         leaving = max(len(self.there) - self.watchers, int(self.debt))
-        for one in list(self.there)[:leaving]:
-            self.there.pop(one).cancel()
+        for visitor in list(self.there)[:leaving]:
+            self.there.pop(visitor).cancel()
         self.debt -= int(self.debt)
         self.credit = min(1.0, self.credit) + self.per_second * seconds
         while len(self.there) < self.watchers and self.credit >= 1:
             self.credit -= 1
             self.number += 1
             address = f"198.18.{self.number // 250 % 250}.{1 + self.number % 250}"
-            one = Visitor(self.base, self.query, self.looking, address=address, pause=self.pause)
-            self.there[one] = asyncio.create_task(one.stay())
-            self.came.append(one)
+            visitor = Visitor(
+                self.base, self.query, self.looking, address=address, pause=self.pause
+            )
+            self.there[visitor] = asyncio.create_task(visitor.stay())
+            self.came.append(visitor)
 
     def mark(self) -> dict[str, Any]:
         """What was measured since the last call."""
-        watching = [one for one in self.there if one.interactive is not None]
-        for one in watching:
-            one.count()
+        watching = [visitor for visitor in self.there if visitor.interactive is not None]
+        for visitor in watching:
+            visitor.count()
         now = time.perf_counter()
         enough = min(ENOUGH_SECONDS, (now - self.marked) / 2)
-        counted = [one for one in watching if one.trained > enough]
+        counted = [visitor for visitor in watching if visitor.trained > enough]
         seen = {
             "watching": len(watching),
             "coming": len(self.there) - len(watching),
-            "rates": [one.updates / one.trained for one in counted],
-            "gaps": [one.gap for one in counted],
-            "interactive": [one.interactive for one in self.came if one.interactive is not None],
-            "clicks": [seconds for one in watching for seconds in one.clicks],
+            "rates": [visitor.updates / visitor.trained for visitor in counted],
+            "gaps": [visitor.gap for visitor in counted],
+            "interactive": [
+                visitor.interactive for visitor in self.came if visitor.interactive is not None
+            ],
+            "clicks": [seconds for visitor in watching for seconds in visitor.clicks],
             "failures": self.failures,
             "late": self.late,
         }
-        for one in watching:
-            one.mark()
-        self.came = [one for one in self.came if one.interactive is None and one in self.there]
+        for visitor in watching:
+            visitor.mark()
+        self.came = [
+            visitor
+            for visitor in self.came
+            if visitor.interactive is None and visitor in self.there
+        ]
         self.failures, self.late, self.marked = [], 0.0, now
         return seen
 
@@ -297,14 +305,14 @@ async def serve(base: str, query: str) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     going = asyncio.create_task(_go(crowd))
     while line := await lines.readline():
-        said = json.loads(line)
-        if said.pop("mark", False):
+        report = json.loads(line)
+        if report.pop("mark", False):
             print(json.dumps(crowd.mark()), flush=True)
-        if "looking" in said:
-            (crowd.looking.set if said["looking"] else crowd.looking.clear)()
+        if "looking" in report:
+            (crowd.looking.set if report["looking"] else crowd.looking.clear)()
         for name in ("watchers", "per_second", "churn", "pause", "query"):
-            if name in said:
-                setattr(crowd, name, said[name])
+            if name in report:
+                setattr(crowd, name, report[name])
         if going.done():
             going.result()
     going.cancel()

@@ -78,6 +78,6 @@ app = st.App(
         WebSocketRoute("/normviz/numbers", numbers),
     ],
     middleware=[
-        Middleware(one) for one in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
+        Middleware(layer) for layer in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
     ],
 )

@@ -49,19 +49,21 @@ def ask_no_other_host() -> None:
 
 
 def _uploads() -> bool:
-    kept = MemoryUploadedFileManager("/here")
-    kept.add_file("page", UploadedFileRec("a", "a", "text/plain", b"x"))
-    there = [*kept.file_storage["page"]]
-    kept.remove_file("page", "a")
+    manager = MemoryUploadedFileManager("/here")
+    manager.add_file("page", UploadedFileRec("a", "a", "text/plain", b"x"))
+    there = [*manager.file_storage["page"]]
+    manager.remove_file("page", "a")
     return (
-        there == ["a"] and not kept.file_storage.get("page") and _has(Runtime, "uploaded_file_mgr")
+        there == ["a"]
+        and not manager.file_storage.get("page")
+        and _has(Runtime, "uploaded_file_mgr")
     )
 
 
 def _downloads() -> bool:
     """What `widgets/download.py` does with a file."""
-    kept = MediaFileManager(MemoryMediaFileStorage("/here"))
-    kept.add(b"x", "text/plain", "a", "a.txt", is_for_static_download=True)
+    manager = MediaFileManager(MemoryMediaFileStorage("/here"))
+    manager.add(b"x", "text/plain", "a", "a.txt", is_for_static_download=True)
     return _has(Runtime, "media_file_mgr")
 
 

@@ -291,20 +291,20 @@ class RunConfig(BaseModel):
     def replace(self, /, **changes: Any) -> RunConfig:
         """The same config with some fields changed, validated like a new one. Another family brings its usual
         settings in place of those that only one of the two has."""
-        kept = {name: getattr(self, name) for name in SETTINGS}
+        settings = {name: getattr(self, name) for name in SETTINGS}
         if (key := changes.get("family", self.family)) != self.family and key in FAMILIES:
-            one, other = FAMILIES[self.family], FAMILIES[key]
-            named = {*one.usual, *other.usual, *one.lacks, *other.lacks}
+            before, after = FAMILIES[self.family], FAMILIES[key]
+            named = {*before.usual, *after.usual, *before.lacks, *after.lacks}
             unlike = {
                 name
                 for name in named
-                if one.usual.get(name) != other.usual.get(name)
-                or (name in one.lacks) != (name in other.lacks)
+                if before.usual.get(name) != after.usual.get(name)
+                or (name in before.lacks) != (name in after.lacks)
             }
-            unlike |= {"task"} if self.task not in other.tasks else set()
+            unlike |= {"task"} if self.task not in after.tasks else set()
             unlike |= {"scheme"} if places_of(self.family) != places_of(key) else set()
-            kept = {name: value for name, value in kept.items() if name not in unlike}
-        return RunConfig(**{**kept, **changes})
+            settings = {name: value for name, value in settings.items() if name not in unlike}
+        return RunConfig(**{**settings, **changes})
 
     def placed(self) -> RunConfig:
         """This config with the norm that its placement holds: its own if it has one."""
@@ -558,8 +558,8 @@ def estimated_gib(config: RunConfig) -> float:
     activations = tokens * config.width * (16 + 3 * config.ffn_ratio)
     scores = 4 * tokens * config.seq_len * config.heads
     history = catalog.SCHEMES[config.scheme].history if config.scheme in catalog.SCHEMES else 0
-    kept = history * config.depth * tokens * config.width
-    blocks = config.depth * (weights + activations + scores + kept)
+    states = history * config.depth * tokens * config.width
+    blocks = config.depth * (weights + activations + scores + states)
     return 4 * (blocks + 3 * logits(config)) / 2**30
 
 

@@ -35,12 +35,12 @@ def folder() -> Path:
 def home() -> Path:
     """The data folder, created if missing. Its owner alone can read it; a folder that $NORMVIZ_HOME names
     and that was there before keeps its permissions. Raises FolderError."""
-    it = made(folder(), f"set {VARIABLE} to another folder", PRIVATE)
+    path = made(folder(), f"set {VARIABLE} to another folder", PRIVATE)
     if not os.environ.get(VARIABLE):
         with suppress(OSError):  # it is another user's
-            if it.stat().st_mode & 0o077:
-                it.chmod(PRIVATE)
-    return it
+            if path.stat().st_mode & 0o077:
+                path.chmod(PRIVATE)
+    return path
 
 
 def made(folder: Path, mend: str, mode: int = 0o777) -> Path:

@@ -57,18 +57,18 @@ class Codec:
 
     def problems(self, params: Params) -> list[str]:
         """A sentence for each setting that is given more than once, and for another version."""
-        found = [
+        sentences = [
             f"the link gives {name} {len(params[name])} times, allowed is once"
             for name in ("v", *self.fields)
             if len(params.get(name, ())) > 1
         ]
         version = next(iter(params.get("v", ())), self.version)
         if self.version and version != self.version:
-            found.append(
+            sentences.append(
                 f"the link has version {cut(version)}, allowed is {self.version}: it may come from another "
                 "release of NormViz"
             )
-        return found
+        return sentences
 
     def given(self, params: Params) -> dict[str, str]:
         """The word of each setting that a link names; the first one, where it names more."""
@@ -91,12 +91,12 @@ class Codec:
 
     def params(self, words: Mapping[str, str], always: Collection[str] = ()) -> dict[str, str]:
         """The parameters of a link: the settings that are not as pinned, and those of `always`."""
-        said = {
+        parameters = {
             name: words[name]
             for name in self.fields
             if name in words and (name in always or words[name] != self.pinned.get(name))
         }
-        return ({"v": self.version} if self.version else {}) | said
+        return ({"v": self.version} if self.version else {}) | parameters
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,11 @@ def decode(link: str | Params, offers: bool = True) -> Link:
             problems.append(_problem(error, params, i))
     if problems:
         unique = {problem.sentence: problem for problem in problems}
-        found = tuple(unique.values())
+        distinct = tuple(unique.values())
         return Link(
-            problems=tuple(_checked_offer(p, len(found)) for p in found) if offers else found
+            problems=tuple(_checked_offer(p, len(distinct)) for p in distinct)
+            if offers
+            else distinct
         )
     missing = tuple(name for name in FIELDS if name not in params and name in WRITTEN)
     return Link(lanes=tuple(lanes), missing=missing, notices=tuple(DUEL.others(params)))
@@ -224,21 +226,21 @@ def _widest(params: Params) -> int:
 
 def _problems_of_form(params: Params) -> list[Problem]:
     """Repeats, a bad version or lane count, and settings with another number of values."""
-    found = [Problem(sentence) for sentence in DUEL.problems(params)]
+    problems = [Problem(sentence) for sentence in DUEL.problems(params)]
     lanes = params.get("lanes", [str(max(1, _widest(params)))])[0]
     if lanes not in {str(n) for n in range(1, MAX_LANES + 1)}:
-        found.append(
+        problems.append(
             Problem(f"lanes is {cut(lanes)}, allowed is a whole number from 1 to {MAX_LANES}")
         )
-        return found
+        return problems
     for name in FIELDS:
         count = params[name][0].count(",") + 1 if name in params else 1
         if count not in (1, int(lanes)):
-            found.append(
+            problems.append(
                 Problem(f"{name} has {count} values for {lanes} lanes, allowed is one value for "
                         "all lanes or one for each")
             )  # fmt: skip
-    return found
+    return problems
 
 
 def _problem(error: ConfigError, params: Params, lane: int) -> Problem:

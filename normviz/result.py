@@ -91,9 +91,11 @@ class Result(Recording):
 
         rows = list[tuple[int, int | None, str, float]]()
         for step in self.steps:
-            rows += [(step.step, None, it, getattr(step, it)) for it in ("loss", "lr", "grad_norm")]
+            rows += [
+                (step.step, None, name, getattr(step, name)) for name in ("loss", "lr", "grad_norm")
+            ]
             some = {name: getattr(step, name) for name in SOMETIMES}
-            rows += [(step.step, None, it, x) for it, x in some.items() if x is not None]
+            rows += [(step.step, None, name, x) for name, x in some.items() if x is not None]
             rows += self._layer_rows((step.step,))
         return pd.DataFrame(rows, columns=["step", "layer", "probe", "value"]).astype(
             {"layer": "Int64", "value": "float64"}
@@ -178,7 +180,9 @@ class Duel:
     def _words(self) -> str:
         """Each lane's name, placement and verdict."""
         named = zip("ABCD", self.results, strict=False)
-        return "; ".join(f"{name} {label(it.config)}: {it.verdict.sentence}" for name, it in named)
+        return "; ".join(
+            f"{name} {label(result.config)}: {result.verdict.sentence}" for name, result in named
+        )
 
     def html(self) -> str:
         """The player as one HTML file, which replays the duel without server and network.
@@ -187,12 +191,12 @@ class Duel:
         """
         from .export.replay import replay
 
-        for it in self.results:
-            if not len(it.steps):
+        for result in self.results:
+            if not len(result.steps):
                 raise ValueError(
-                    f"a result has no steps ({it.verdict.sentence}), so there is nothing to draw"
+                    f"a result has no steps ({result.verdict.sentence}), so there is nothing to draw"
                 )
-        lanes = [it.lane(name) for name, it in zip("ABCD", self.results, strict=False)]
+        lanes = [result.lane(name) for name, result in zip("ABCD", self.results, strict=False)]
         return replay(lanes)
 
     def _repr_html_(self) -> str:
@@ -208,9 +212,9 @@ class Duel:
         )
 
 
-def result_of(it: Recording) -> Result:
+def result_of(recording: Recording) -> Result:
     """A recording, to take away."""
-    return Result(**{field.name: getattr(it, field.name) for field in fields(it)})
+    return Result(**{field.name: getattr(recording, field.name) for field in fields(recording)})
 
 
 def collect(events: Iterable[Event]) -> Result:

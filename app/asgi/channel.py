@@ -135,7 +135,7 @@ def read_snapshot(topic: Topic) -> Snapshot:
     }
     others = [run for some in runs.values() for run in some[1:]]
     every = list(dict.fromkeys([*(some[0] for some in runs.values()), *others]))
-    said = status(
+    status_words = status(
         backend.frames, every, backend.supervisor.silent(), backend.supervisor.stuck is not None
     )
     shown = {topic.probe, *(CARRIED if topic.view == "walk" else ())}
@@ -154,14 +154,14 @@ def read_snapshot(topic: Topic) -> Snapshot:
         for i, some in runs.items()
     )
     live = any(run.is_open for run in every)
-    return Snapshot(topic, said, lanes, live)
+    return Snapshot(topic, status_words, lanes, live)
 
 
 def _stored(backend: SharedBackend, topic: Topic) -> dict[int | None, Run]:
     """The stored runs of a topic by number, each read once."""
     numbers = dict.fromkeys([*topic.runs, *(n for some in topic.repeats for n in some)])
-    found = {n: backend.store.run(n) for n in numbers if n is not None}
-    return {n: run for n, run in found.items() if run is not None}
+    runs = {n: backend.store.run(n) for n in numbers if n is not None}
+    return {n: run for n, run in runs.items() if run is not None}
 
 
 TICK_SECONDS = 0.1

@@ -80,7 +80,7 @@ class Connections:
         if scope["type"] == "websocket" and transport_limits.is_penalised(address):
             await _refuse(scope, receive, send, "")
             return
-        if sentence := next(filter(None, (self._full(one, address) for one in needs)), None):
+        if sentence := next(filter(None, (self._full(need, address) for need in needs)), None):
             await _refuse(scope, receive, send, sentence)
             return
         self.open[kind][address] += 1

@@ -27,7 +27,7 @@ from normviz.runs.store import StoreError
 
 from ..session.backend import opened
 from ..session.pages import DUEL, NAME, PAGES, tab_title
-from .linked_duel import LinkedDuel, read
+from .linked_duel import LinkedDuel, find
 
 PICTURE = "normviz/preview.png"
 """The address of the pictures, relative to the server's root."""
@@ -155,7 +155,7 @@ async def _linked(request: Request) -> LinkedDuel | None:
         return None
     try:
         params = parse_qs(query, keep_blank_values=True, max_num_fields=200)
-        return await asyncio.wait_for(asyncio.to_thread(read, params), PATIENCE)
+        return await asyncio.wait_for(asyncio.to_thread(find, params), PATIENCE)
     except (TimeoutError, *PROBLEMS) as error:  # the page says what is wrong
         log.info("no preview of a page: %s", error)
         return None

@@ -23,11 +23,13 @@ async def healthz(request: Request) -> Response:
     """The server's health. Leaves out the messages of failed runs."""
     del request
     health = await run_in_threadpool(_read)
-    said = health.as_json()
-    said["store"] = hosted.without_paths(said["store"])
-    if census := said["census"]:
+    answer = health.as_json()
+    answer["store"] = hosted.without_paths(answer["store"])
+    if census := answer["census"]:
         del census["failures"]
-    return JSONResponse(said, 200 if health.is_well else 503, headers={"Cache-Control": "no-store"})
+    return JSONResponse(
+        answer, 200 if health.is_well else 503, headers={"Cache-Control": "no-store"}
+    )
 
 
 def _read() -> Health:

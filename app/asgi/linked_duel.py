@@ -33,9 +33,9 @@ class LinkedDuel:
     is_usual: bool = True
 
 
-def read(params: dict[str, list[str]]) -> LinkedDuel:
+def find(params: dict[str, list[str]]) -> LinkedDuel:
     """The duel of an address and its stored results. Never raises for what a link holds."""
-    asked = duel_link.read(params)
+    asked = duel_link.decode(params)
     if not asked.lanes:
         return LinkedDuel(DUEL.name, DUEL.words)
     step = STEPS[asked.story - 1] if asked.story else None

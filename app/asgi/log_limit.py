@@ -38,7 +38,7 @@ def install() -> None:
     logging.getLogger(script_run_context.__name__).setLevel(logging.ERROR)
     limit = LogLimit()
     loggers = [logging.getLogger(), *map(logging.getLogger, logging.root.manager.loggerDict)]
-    handlers = {handler for one in loggers for handler in one.handlers} | {logging.lastResort}
+    handlers = {handler for logger in loggers for handler in logger.handlers} | {logging.lastResort}
     for handler in handlers:
         if handler is not None:
             handler.addFilter(limit)

@@ -52,8 +52,8 @@ def is_own(host: str) -> bool:
         return False
     machine = socket.gethostname().lower()
     own = {"localhost", machine, f"{machine}.local", st.get_option("server.address")}
-    listed = [one.strip().lower().rstrip(".") for one in st.get_option("server.allowedHosts")]
-    parents = tuple(one[1:] for one in listed if one.startswith("*."))
+    listed = [host.strip().lower().rstrip(".") for host in st.get_option("server.allowedHosts")]
+    parents = tuple(host[1:] for host in listed if host.startswith("*."))
     return (
         name in own | {*listed}
         or "*" in listed

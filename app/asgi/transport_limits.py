@@ -131,18 +131,18 @@ def _made(protocol: Any) -> None:
     if _sweeping is None or _sweeping.done():
         _sweeping = asyncio.get_running_loop().create_task(_sweep())
     if len(_open) > CONNECTIONS:
-        idle = (one for one in _open.values() if one.waits_for_request)
+        idle = (connection for connection in _open.values() if connection.waits_for_request)
         _close(next(idle, _open[transport]))
 
 
 def _received(protocol: Any) -> None:
-    one = _open.get(protocol.transport)
-    if one is None or not _is_socket(one.protocol):
+    connection = _open.get(protocol.transport)
+    if connection is None or not _is_socket(connection.protocol):
         return
-    one.update(time.monotonic())
-    if _unfinished(one.protocol) > MESSAGE or len(one.protocol.frames) > FRAGMENTS:
-        _close(one)
-    _relieve(one.address)
+    connection.update(time.monotonic())
+    if _unfinished(connection.protocol) > MESSAGE or len(connection.protocol.frames) > FRAGMENTS:
+        _close(connection)
+    _relieve(connection.address)
 
 
 def _relieve(address: str) -> None:
@@ -160,8 +160,8 @@ def _lost(protocol: Any) -> None:
 
 
 def _forget(transport: Any) -> None:
-    if (one := _open.pop(transport, None)) is not None:
-        _charge(one.address, -one.bytes)
+    if (connection := _open.pop(transport, None)) is not None:
+        _charge(connection.address, -connection.bytes)
 
 
 def _charge(address: str, held: int) -> None:
@@ -170,8 +170,8 @@ def _charge(address: str, held: int) -> None:
         del _held[address]
 
 
-def _close(one: Connection) -> None:
-    transport = one.protocol.transport
+def _close(connection: Connection) -> None:
+    transport = connection.protocol.transport
     _forget(transport)
     transport.abort()
 
@@ -182,7 +182,7 @@ def _is_socket(protocol: Any) -> bool:
 
 def _unfinished(protocol: Any) -> int:
     """Bytes of a message that is not whole."""
-    return len(protocol.conn.reader.buffer) + sum(len(one) + 1 for one in protocol.frames)
+    return len(protocol.conn.reader.buffer) + sum(len(frame) + 1 for frame in protocol.frames)
 
 
 def _largest_above(address: str) -> Connection | None:
@@ -190,10 +190,10 @@ def _largest_above(address: str) -> Connection | None:
     if _held.total() > IN_ALL:
         some = [*_open.values()]
     elif _held[address] > (PENALTY_EACH if address in _penalties else EACH):
-        some = [one for one in _open.values() if one.address == address]
+        some = [connection for connection in _open.values() if connection.address == address]
     else:
         return None
-    return max(some, key=lambda one: one.bytes, default=None)
+    return max(some, key=lambda connection: connection.bytes, default=None)
 
 
 async def _sweep() -> None:
@@ -201,13 +201,13 @@ async def _sweep() -> None:
     while _open:
         await asyncio.sleep(SWEEP_SECONDS)
         now = time.monotonic()
-        for one in [*_open.values()]:
+        for connection in [*_open.values()]:
             with suppress(Exception):  # one connection must not end the sweep
-                one.update(now)
-        for one in [*_open.values()]:
-            if now - one.since > one.longest():
-                _close(one)
+                connection.update(now)
+        for connection in [*_open.values()]:
+            if now - connection.since > connection.longest():
+                _close(connection)
         for address in [*_held]:
             _relieve(address)
-        for address in [one for one, until in _penalties.items() if until < now]:
+        for address in [address for address, until in _penalties.items() if until < now]:
             del _penalties[address]

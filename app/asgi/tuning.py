@@ -44,12 +44,12 @@ def raise_file_limit() -> int | None:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
     now, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    said = f"normviz: the limit of open files is {now:,}, raised from {before:,}."
+    sentence = f"normviz: the limit of open files is {now:,}, raised from {before:,}."
     if now < FILES:
-        said += (
+        sentence += (
             f" A busy server needs {FILES:,}: raise the hard limit (ulimit -Hn) for more visitors."
         )
-    print(said, file=sys.stderr, flush=True)
+    print(sentence, file=sys.stderr, flush=True)
     return now
 
 

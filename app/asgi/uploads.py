@@ -39,12 +39,12 @@ class Uploads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         is_put = scope["type"] == "http" and scope["method"] == "PUT"
-        found = ADDRESS.search(scope["path"]) if is_put else None
-        if found is None:
+        match = ADDRESS.search(scope["path"]) if is_put else None
+        if match is None:
             await self.app(scope, receive, send)
             return
         if (
-            sentence := self._full(page := found[1], network_address.of_request(scope))
+            sentence := self._full(page := match[1], network_address.of_request(scope))
         ) is not None:
             await PlainTextResponse(sentence, 429)(scope, receive, send)
             return
@@ -75,10 +75,12 @@ class Uploads:
 
     def _full(self, page: str, address: str) -> str | None:
         there = _stored() + self._coming
-        self._addresses = {one: at for one, at in self._addresses.items() if one in there}
+        self._addresses = {
+            session: at for session, at in self._addresses.items() if session in there
+        }
         if there[page] >= EACH:
             return UPLOADS_FULL.format(there[page], EACH, "for each page")
-        own = sum(n for one, n in there.items() if self._addresses.get(one) == address)
+        own = sum(n for session, n in there.items() if self._addresses.get(session) == address)
         if own >= ADDRESS_EACH:
             return UPLOADS_FULL.format(own, ADDRESS_EACH, "for each network address")
         if there.total() >= IN_ALL:
@@ -88,18 +90,18 @@ class Uploads:
 
 def used(file: UploadedFile) -> None:
     """Free an uploaded file whose content is stored elsewhere now."""
-    if (kept := _manager()) is not None:
-        kept.remove_file(visitor.session(), file.file_id)
+    if (manager := _manager()) is not None:
+        manager.remove_file(visitor.session(), file.file_id)
 
 
 def _stored() -> Counter[str]:
     """How many uploaded files each page has."""
-    kept = _manager()
-    pages = [] if kept is None else [*kept.file_storage.items()]
+    manager = _manager()
+    pages = [] if manager is None else [*manager.file_storage.items()]
     return Counter({page: len(files) for page, files in pages})
 
 
 def _manager() -> MemoryUploadedFileManager | None:
     """Streamlit's store of uploads; None in a page test, which has no server."""
-    kept = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
-    return kept if isinstance(kept, MemoryUploadedFileManager) else None
+    manager = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
+    return manager if isinstance(manager, MemoryUploadedFileManager) else None

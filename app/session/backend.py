@@ -47,14 +47,14 @@ class SharedBackend:
 class _Server:
     """What this server has as long as it runs. Not in Streamlit's cache: any browser can clear that.
 
-    folder   the store's, once the store was opened; kept when a damaged store is set aside
-    found    warnings about the store for every visitor: sentences without a full stop
-    adopted  keys of the shipped cells that were added to the store; None for all of them
+    folder    the store's, once the store was opened; kept when a damaged store is set aside
+    problems  warnings about the store for every visitor: sentences without a full stop
+    adopted   keys of the shipped cells that were added to the store; None for all of them
     """
 
     backend: SharedBackend | None = None
     folder: Path | None = None
-    found: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     adopted: set[str | None] = field(default_factory=set)
 
 
@@ -68,9 +68,9 @@ def forget() -> None:
     _server = _Server()
 
 
-def found() -> list[str]:
+def problems() -> list[str]:
     """Warnings about the store for every visitor: sentences without a full stop."""
-    return _server.found
+    return _server.problems
 
 
 def folder() -> Path | None:
@@ -79,19 +79,19 @@ def folder() -> Path | None:
 
 
 def _open() -> SharedBackend:
-    if (it := _server.backend) is not None:
-        return it
+    if (shared := _server.backend) is not None:
+        return shared
     with _lock:
-        it = _server.backend = _server.backend or _made()
-        return it
+        shared = _server.backend = _server.backend or _made()
+        return shared
 
 
 def _made() -> SharedBackend:
-    store, said = open_store(again=folder() is not None)
+    store, problem = open_store(again=folder() is not None)
     _server.folder = store.folder
-    if said is not None:
-        _server.found.append(said)
-        print(f"normviz: {said}.", file=sys.stderr, flush=True)
+    if problem is not None:
+        _server.problems.append(problem)
+        print(f"normviz: {problem}.", file=sys.stderr, flush=True)
     try:
         adopt(store)
     except StoreFull as error:  # the runs that are stored can still be read
@@ -121,8 +121,8 @@ def _is_open(session: str) -> bool:
 
 def opened() -> SharedBackend:
     """The shared back end, for what only reads: it starts no supervisor."""
-    it = _open()
-    return _open() if it.store.db.is_gone and renew() else it
+    shared = _open()
+    return _open() if shared.store.db.is_gone and renew() else shared
 
 
 def watchers() -> OpenPages:
@@ -165,11 +165,11 @@ def known(config: RunConfig, backend: SharedBackend) -> Run | None:
 
 def shared() -> SharedBackend:
     """The shared back end. Starts the supervisor if none is alive."""
-    it = opened()
-    if it.supervisor.is_damaged and renew():
-        it = _open()
-    it.supervisor.ensure()
-    return it
+    shared_backend = opened()
+    if shared_backend.supervisor.is_damaged and renew():
+        shared_backend = _open()
+    shared_backend.supervisor.ensure()
+    return shared_backend
 
 
 def renew() -> bool:
@@ -179,10 +179,10 @@ def renew() -> bool:
     Raises StoreError if the damaged store is still in use.
     """
     with _lock:  # many sessions may find the damage at once
-        it = _open()
-        if not it.store.db.is_gone and damage(it.store.db.path, thorough=True) is None:
+        shared = _open()
+        if not shared.store.db.is_gone and damage(shared.store.db.path, thorough=True) is None:
             return False
-        it.supervisor.close()
+        shared.supervisor.close()
         visitor.forget_key()  # it was in the folder too
         _server.backend = None
         _server.adopted.clear()

@@ -94,9 +94,9 @@ class Duel(PageState):
     def become(self, other: Duel) -> None:
         """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
         text = other.text or self.text
-        for one in fields(self):
-            if one.name not in ("mine", "named", "nonce"):
-                setattr(self, one.name, getattr(other, one.name))
+        for attribute in fields(self):
+            if attribute.name not in ("mine", "named", "nonce"):
+                setattr(self, attribute.name, getattr(other, attribute.name))
         self.text, self.nonce = text, self.nonce + 1
 
     @property
@@ -153,23 +153,36 @@ def _of(lanes: tuple[RunConfig, ...], **more: Any) -> Duel:
     return Duel(lanes, (None,) * len(lanes), **more)
 
 
-def arrive(it: Duel, backend: SharedBackend) -> bool:
+def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     """Show what the address asks for, on the first visit and where a link, Back or Forward leads here.
     Returns whether a link was opened. The visitor's runs of other settings stop."""
-    is_first = not (it.named or it.asked)
+    is_first = not (page_duel.named or page_duel.asked)
     if not is_first and not st.session_state["arrived"]:
         return False
-    came_back, asked = address.is_old_entry(), duel_link.read(address.params())
+    came_back, asked = address.is_old_entry(), duel_link.decode(address.params())
     if not (is_first or came_back or asked.is_one):
         return False  # the navigation leads back to what was there
-    found = _linked(asked, backend)
-    if it.named and (found.lanes, found.story, found.beside) == (it.lanes, it.story, it.beside):
-        it.probe, it.view, it.seeds, it.cursor = found.probe, found.view, found.seeds, found.cursor
+    linked = _linked(asked, backend)
+    if page_duel.named and (linked.lanes, linked.story, linked.beside) == (
+        page_duel.lanes,
+        page_duel.story,
+        page_duel.beside,
+    ):
+        page_duel.probe, page_duel.view, page_duel.seeds, page_duel.cursor = (
+            linked.probe,
+            linked.view,
+            linked.seeds,
+            linked.cursor,
+        )
     else:
-        runs = [run for n in (*it.runs, *it.extra) if n and (run := backend.store.run(n))]
-        it.become(found)
-        leave(it, backend, tuple(run.id for run in runs if run.config not in it.lanes))
-    it.named = it.shown
+        runs = [
+            run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))
+        ]
+        page_duel.become(linked)
+        leave(
+            page_duel, backend, tuple(run.id for run in runs if run.config not in page_duel.lanes)
+        )
+    page_duel.named = page_duel.shown
     return bool(asked.link and asked.lanes) and not came_back
 
 
@@ -198,58 +211,60 @@ def _turned(config: RunConfig, backend: SharedBackend) -> RunConfig:
     return config
 
 
-def open_link(it: Duel, backend: SharedBackend, query: str) -> None:
+def open_link(page_duel: Duel, backend: SharedBackend, query: str) -> None:
     """Show the duel of a link in place of this one."""
-    leave_duel(it, backend)
-    it.become(_linked(duel_link.read(parse_qs(query, keep_blank_values=True)), backend))
+    leave_duel(page_duel, backend)
+    page_duel.become(_linked(duel_link.decode(parse_qs(query, keep_blank_values=True)), backend))
 
 
 def open_lanes(
-    it: Duel,
+    page_duel: Duel,
     lanes: tuple[RunConfig, ...],
     backend: SharedBackend,
     start: Literal["follow", "replay"] = "replay",
 ) -> None:
     """Leave this duel for another one, as if its link had been opened; nothing is trained."""
-    leave_duel(it, backend)
-    it.become(_of(lanes, start=start, probe=it.probe, asked=True))
+    leave_duel(page_duel, backend)
+    page_duel.become(_of(lanes, start=start, probe=page_duel.probe, asked=True))
 
 
-def reset(it: Duel) -> None:
+def reset(page_duel: Duel) -> None:
     """Show the duel that the page opens with, and replay it."""
-    it.become(_of(PRESETS["hero"].lanes(), probe=it.probe, asked=True))
+    page_duel.become(_of(PRESETS["hero"].lanes(), probe=page_duel.probe, asked=True))
 
 
-def open_step(it: Duel, number: int) -> None:
+def open_step(page_duel: Duel, number: int) -> None:
     """Show a step of the tour, from 1."""
     step = STEPS[number - 1]
-    it.become(_of(step.lanes(), probe=step.probe, asked=True, story=number))
+    page_duel.become(_of(step.lanes(), probe=step.probe, asked=True, story=number))
 
 
-def show_runs(it: Duel, runs: Sequence[Run]) -> None:
+def show_runs(page_duel: Duel, runs: Sequence[Run]) -> None:
     """Show these stored runs, one in each lane, with the settings of each run. One that was observed is
     shown beside the lanes; alone it is beside the nearest settings."""
     observed = [run.config for run in runs if isinstance(run.config, Observed)]
     trained = [run for run in runs if not run.is_observed]
-    it.become(
+    page_duel.become(
         Duel(
             tuple(run.trained for run in trained) or (nearest(observed[0]),),
             tuple(run.id for run in trained) or (None,),
             start="follow",
-            probe=it.probe,
-            view=it.view,
+            probe=page_duel.probe,
+            view=page_duel.view,
             asked=True,
             beside=observed[0].key if observed else "",
         )
     )
 
 
-def show_beside(it: Duel, key: str) -> None:
+def show_beside(page_duel: Duel, key: str) -> None:
     """Show this observed run beside the lanes; none where the key is empty."""
-    it.beside, it.nonce, it.asked = key, it.nonce + 1, True
+    page_duel.beside, page_duel.nonce, page_duel.asked = key, page_duel.nonce + 1, True
 
 
-def change(it: Duel, field: str, value: Any, lane: int | None = None, widget: str = "") -> None:
+def change(
+    page_duel: Duel, field: str, value: Any, lane: int | None = None, widget: str = ""
+) -> None:
     """Set a field in one lane or in all. A value that is not allowed only sets `complaint`, and stays in
     the widget with this key."""
 
@@ -264,74 +279,78 @@ def change(it: Duel, field: str, value: Any, lane: int | None = None, widget: st
             steps = config.replace(steps=value, lr_edits=()).steps
             values["lr_edits"] = tuple(e for e in config.lr_edits if e[0] < steps)
         if field == "task":
-            values["text"] = config.text or it.text if value == "text" else ""
+            values["text"] = config.text or page_duel.text if value == "text" else ""
         if field == "text" and value not in ("", "none"):
             values["task"] = "text"
         return config.replace(**values)
 
     try:
         lanes = tuple(
-            changed(config) if lane in (None, i) else config for i, config in enumerate(it.lanes)
+            changed(config) if lane in (None, i) else config
+            for i, config in enumerate(page_duel.lanes)
         )
     except ConfigError as error:
-        it.complain(str(error), widget)
+        page_duel.complain(str(error), widget)
         return
-    it.complain(None)
-    it.refused = None
-    it.wants_text = it.wants_text and field != "task"
-    if lanes != it.lanes:
-        it.lanes = lanes
-        _touch(it)
+    page_duel.complain(None)
+    page_duel.refused = None
+    page_duel.wants_text = page_duel.wants_text and field != "task"
+    if lanes != page_duel.lanes:
+        page_duel.lanes = lanes
+        _touch(page_duel)
 
 
-def _touch(it: Duel) -> None:
+def _touch(page_duel: Duel) -> None:
     """The settings are the visitor's own now. Stored runs of them show their end at once, and open ones are
     followed."""
-    it.asked, it.start, it.cursor = False, "follow", {}
+    page_duel.asked, page_duel.start, page_duel.cursor = False, "follow", {}
 
 
-def show(it: Duel, key: str, value: object) -> None:
+def show(page_duel: Duel, key: str, value: object) -> None:
     """Set a widget's value, if it differs: to set it again could undo the visitor's latest change. A refused
     value stays in its widget, to be corrected, as long as the page shows that."""
-    if it.refused_in == key:
+    if page_duel.refused_in == key:
         if key in st.session_state:
             return
-        it.complain(None)
+        page_duel.complain(None)
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
 
 
-def set_lane_count(it: Duel, n: int) -> None:
+def set_lane_count(page_duel: Duel, n: int) -> None:
     """Add copies of the last lane, or drop lanes from the end."""
-    n = max(1, min(n, it.most_lanes))
-    it.lanes = (*it.lanes, *(it.lanes[-1:] * MAX_LANES))[:n]
-    it.runs = (*it.runs, *(None,) * MAX_LANES)[:n]
-    it.complain(None)
-    _touch(it)
+    n = max(1, min(n, page_duel.most_lanes))
+    page_duel.lanes = (*page_duel.lanes, *(page_duel.lanes[-1:] * MAX_LANES))[:n]
+    page_duel.runs = (*page_duel.runs, *(None,) * MAX_LANES)[:n]
+    page_duel.complain(None)
+    _touch(page_duel)
 
 
 def control(
-    it: Duel, backend: SharedBackend, action: Action, runs: tuple[int | None, ...] | None = None
+    page_duel: Duel,
+    backend: SharedBackend,
+    action: Action,
+    runs: tuple[int | None, ...] | None = None,
 ) -> None:
     """Send an action to every open run of this duel that the visitor may steer, or to those given."""
-    for run in (*it.runs, *it.extra) if runs is None else runs:
+    for run in (*page_duel.runs, *page_duel.extra) if runs is None else runs:
         if run is None or not (record := backend.store.run(run)) or not record.is_open:
             continue
         if visitor.steers(record):
             backend.store.control(run, action)
 
 
-def leave(it: Duel, backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
+def leave(page_duel: Duel, backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
     """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
 
     On a shared server a run also goes on while another page shows it.
     """
-    here, mine = visitor.session(), it.mine
+    here, mine = visitor.session(), page_duel.mine
     gone = (run for run in runs if run in mine and not backend.watchers.others(here, run))
-    control(it, backend, "stop", tuple(gone))
+    control(page_duel, backend, "stop", tuple(gone))
 
 
-def leave_duel(it: Duel, backend: SharedBackend) -> None:
+def leave_duel(page_duel: Duel, backend: SharedBackend) -> None:
     """Stop all runs that this visitor started in this duel, before another duel is shown."""
-    leave(it, backend, (*it.runs, *it.extra))
-    it.extra = frozenset()
+    leave(page_duel, backend, (*page_duel.runs, *page_duel.extra))
+    page_duel.extra = frozenset()

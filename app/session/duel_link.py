@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from normviz import links
 from normviz.catalog import PROBES
 from normviz.config import RunConfig
 from normviz.lessons.presets import PRESETS
@@ -21,7 +22,6 @@ from normviz.links import (  # fmt: skip
     Problem,
     as_params,
     cut,
-    decode,
 )
 from normviz.player import VIEWS, View
 
@@ -61,15 +61,15 @@ class DuelLink:
     notices: tuple[str, ...] = ()
 
 
-def read(params: Params) -> DuelLink:
+def decode(params: Params) -> DuelLink:
     """Read the parameters of an address. Never raises for what they hold."""
     link, word = _link(params), _word(params, "story")
     story = numbered(word) or 0
     step = STEPS[story - 1] if story and link is None else None
     lanes = link.lanes if link else step.lanes() if step else PRESETS["hero"].lanes()
-    found = notices(params)
+    refused = notices(params)
     if word and not story:
-        found.append(
+        refused.append(
             f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}."
         )
     cursor, wrong = _cursor(params, lanes or PRESETS["hero"].lanes())
@@ -84,7 +84,7 @@ def read(params: Params) -> DuelLink:
         SEEDS if seeds == str(SEEDS) else 1,
         _word(params, BESIDE),
         cursor,
-        (*found, *wrong),
+        (*refused, *wrong),
     )
 
 
@@ -99,9 +99,15 @@ def params(
     cursor: Mapping[str, int] | None = None,
 ) -> dict[str, str]:
     """The parameters of a duel and its view, without what a link means anyway."""
-    said = {"story": str(story), "probe": probe, "view": view, "seeds": str(seeds), BESIDE: beside}
+    choices = {
+        "story": str(story),
+        "probe": probe,
+        "view": view,
+        "seeds": str(seeds),
+        BESIDE: beside,
+    }
     usual = {"story": "0", "probe": PROBE, "view": HEAT, "seeds": "1", BESIDE: ""}
-    words = {name: word for name, word in said.items() if word != usual[name]}
+    words = {name: word for name, word in choices.items() if word != usual[name]}
     at = {name: str(value) for name, value in (cursor or {}).items()}
     return as_params(lanes) | words | at
 
@@ -113,7 +119,7 @@ def _word(params: Params, name: str) -> str:
 def _link(params: Params) -> Link | None:
     """The link of a preset or of settings."""
     if "preset" not in params:
-        return decode(params) if DUEL.reads(params) else None
+        return links.decode(params) if DUEL.reads(params) else None
     key, problems = _word(params, "preset"), PRESET.problems(params)
     if DUEL.given(params):
         problems.append("the link names a preset and settings, allowed is one of them")
@@ -130,38 +136,38 @@ def _cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int],
         "at": max(lane.steps for lane in lanes) - 1,
         "layer": max(lane.depth for lane in lanes),
     }
-    found: dict[str, int] = {}
+    cursor: dict[str, int] = {}
     wrong = []
     for name in CURSOR:
         word = _word(params, name)
         is_whole = word.isascii() and word.isdecimal() and len(word) < 10
         if is_whole and int(word) <= most[name]:
-            found[name] = int(word)
+            cursor[name] = int(word)
         elif word:
             wrong.append(
                 f"The link sets {name} to {cut(word)}, allowed is a whole number from 0 to "
                 f"{max(0, most[name])}: not used."
             )
-    return found, wrong
+    return cursor, wrong
 
 
 def notices(params: Params) -> list[str]:
     """A sentence for each unknown value of a view parameter, and for names that are not settings."""
-    found = [
+    sentences = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
         for name in (*VIEW, *CURSOR, BESIDE, "story")
         if len(params.get(name, ())) > 1
     ]
     probe, view, seeds = (_word(params, name) for name in VIEW)
     if probe and probe not in PROBES:
-        found.append(f"The link names {PROBES.unknown(probe[:40])} The page shows {PROBE}.")
+        sentences.append(f"The link names {PROBES.unknown(probe[:40])} The page shows {PROBE}.")
     if view and view not in VIEWS:
-        found.append(
+        sentences.append(
             f"The link names the view {cut(view)}, allowed are {', '.join(VIEWS)}. The page shows {HEAT}."
         )
     if seeds and seeds not in SEEDS_SHOWN:
-        found.append(
+        sentences.append(
             f"The link asks for {cut(seeds)} seeds, allowed is {' or '.join(SEEDS_SHOWN)}. The page "
             f"shows {SEEDS_SHOWN[0]}."
         )
-    return found + DUEL.others(params)
+    return sentences + DUEL.others(params)

@@ -27,7 +27,7 @@ def capital(words: str) -> str:
 
 def titled(words: str) -> str:
     """An error with the settings' titles for their names: "FFN ratio is" for "ffn_ratio is"."""
-    return SETTING.sub(lambda found: TITLES[found[0]], words)
+    return SETTING.sub(lambda match: TITLES[match[0]], words)
 
 
 def sentence(words: str) -> str:

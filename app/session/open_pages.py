@@ -66,7 +66,11 @@ class OpenPages:
     def others(self, page: str, run: int) -> bool:
         """Whether another open page shows this run."""
         with self._lock:
-            pages = [name for name, it in self._pages.items() if run in it.runs and name != page]
+            pages = [
+                name
+                for name, open_page in self._pages.items()
+                if run in open_page.runs and name != page
+            ]
         return any(map(self.is_open, pages))
 
     def refresh(self, seconds: float) -> None:
@@ -75,7 +79,9 @@ class OpenPages:
         `seconds` have passed since the last call.
         """
         with self._lock:
-            self._pages = {name: it for name, it in self._pages.items() if self.is_open(name)}
+            self._pages = {
+                name: open_page for name, open_page in self._pages.items() if self.is_open(name)
+            }
             runs = {run for page in self._pages.values() for run in page.runs}
             jobs = {job for page in self._pages.values() for job in page.jobs}
         if shown := runs & self.store.view_counts().keys():

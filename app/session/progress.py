@@ -47,32 +47,32 @@ def status(
         max(run.config.steps, 1) if run in trained else count
         for run, count in zip(counted, counts, strict=True)
     )
-    said = f"{done} of {total} steps in all runs"
+    sentence = f"{done} of {total} steps in all runs"
     if opened and not trained:  # the number of steps is not known
-        said = f"{done} steps so far"
+        sentence = f"{done} steps so far"
     elif len(ends := {run.config.steps for run in trained}) == 1 and all(
         run.started is not None for run in trained
     ):
         done, (total,) = min(len(frames.steps(run).step) for run in trained), ends
-        said = f"step {max(0, done - 1)} of {total}"
+        sentence = f"step {max(0, done - 1)} of {total}"
     return {
         "signature": signature(frames, runs),
         "done": done,
         "total": max(1, total),
-        "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, said),
+        "words": _hangs(opened, silent, stuck) or _words(frames.store, opened, sentence),
     }
 
 
 def _hangs(opened: list[Run], silent: float, stuck: bool) -> str:
     if not opened or silent < SILENT_SECONDS:
         return ""
-    said = f"The process that starts runs has not answered for {silent:.0f} s. "
+    sentence = f"The process that starts runs has not answered for {silent:.0f} s. "
     if stuck:
-        return f"{said}This server can't replace it: the server's owner has to end it"
-    return f"{said}After {HANGS_SECONDS:.0f} s it is replaced, and runs in training end"
+        return f"{sentence}This server can't replace it: the server's owner has to end it"
+    return f"{sentence}After {HANGS_SECONDS:.0f} s it is replaced, and runs in training end"
 
 
-def _words(store: Store, opened: list[Run], said: str) -> str:
+def _words(store: Store, opened: list[Run], sentence: str) -> str:
     if not opened:
         return ""
     if all(run.started is None for run in opened):
@@ -86,5 +86,5 @@ def _words(store: Store, opened: list[Run], said: str) -> str:
         return capital(queued(opened, store))
     if all(run.status == "paused" for run in opened):
         then = "; continues after the norm cost measurement" if store.is_timing() else ""
-        return f"Paused at {said}{then}"
-    return capital(said)
+        return f"Paused at {sentence}{then}"
+    return capital(sentence)

@@ -29,7 +29,7 @@ SWITCH = "by_itself"
 
 
 def queue(
-    it: Duel,
+    page_duel: Duel,
     configs: Sequence[RunConfig],
     backend: SharedBackend,
     paused: bool = False,
@@ -38,36 +38,49 @@ def queue(
     """Queue configs for this visitor, instead of some open runs, and return the runs; None, and a message on
     the page, where the server refuses."""
     try:
-        hosted.check_lanes(len(it.lanes))
+        hosted.check_lanes(len(page_duel.lanes))
         runs = enqueue(backend.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
-        it.refused = f"{why}."
+        page_duel.refused = f"{why}."
         return None
-    it.refused = None
+    page_duel.refused = None
     for number in runs:  # a run that another visitor queued stays theirs
         if (run := backend.store.run(number)) and run.visitor == visitor.me():
-            it.mine |= {number}
+            page_duel.mine |= {number}
     return runs
 
 
-def by_itself(it: Duel, backend: SharedBackend) -> None:
+def by_itself(page_duel: Duel, backend: SharedBackend) -> None:
     """Train what the present settings lack, where that needs no click. Called by the callback of a change."""
-    lacking = tuple(dict.fromkeys(one for one in it.lanes if not _has_result(one, backend)))
-    if not lacking or it.waits or chosen(SWITCH) is False or seconds(lacking) > LONGEST_SECONDS:
+    lacking = tuple(
+        dict.fromkeys(lane for lane in page_duel.lanes if not _has_result(lane, backend))
+    )
+    if (
+        not lacking
+        or page_duel.waits
+        or chosen(SWITCH) is False
+        or seconds(lacking) > LONGEST_SECONDS
+    ):
         return
-    if _is_busy(it, backend) or not _is_allowed(it, lacking, backend):
+    if _is_busy(page_duel, backend) or not _is_allowed(page_duel, lacking, backend):
         return
-    stays = {n for n in it.automatic if (run := backend.store.run(n)) and run.config in it.lanes}
-    replaced = tuple(it.automatic - stays)
-    runs = queue(it, lacking, backend, instead=replaced)
+    stays = {
+        n
+        for n in page_duel.automatic
+        if (run := backend.store.run(n)) and run.config in page_duel.lanes
+    }
+    replaced = tuple(page_duel.automatic - stays)
+    runs = queue(page_duel, lacking, backend, instead=replaced)
     if runs is None:
-        it.refused = None  # nobody asked: the page offers Train
+        page_duel.refused = None  # nobody asked: the page offers Train
         return
-    leave(it, backend, replaced)
-    it.automatic = frozenset(stays.union(runs))
+    leave(page_duel, backend, replaced)
+    page_duel.automatic = frozenset(stays.union(runs))
     new = dict(zip(lacking, runs, strict=True))
-    it.runs = tuple(new.get(c, run) for c, run in zip(it.lanes, it.runs, strict=True))
-    it.restart("follow")
+    page_duel.runs = tuple(
+        new.get(c, run) for c, run in zip(page_duel.lanes, page_duel.runs, strict=True)
+    )
+    page_duel.restart("follow")
 
 
 def seconds(configs: Sequence[RunConfig]) -> float:
@@ -81,21 +94,24 @@ def _has_result(config: RunConfig, backend: SharedBackend) -> bool:
     return run is not None and (run.is_done or run.is_open)
 
 
-def _is_busy(it: Duel, backend: SharedBackend) -> bool:
+def _is_busy(page_duel: Duel, backend: SharedBackend) -> bool:
     """Whether the duel has an open run that did not start by itself, or that the visitor paused."""
-    opened = [run for n in (*it.runs, *it.extra) if n and (run := backend.store.run(n))]
+    opened = [
+        run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))
+    ]
     return any(
-        run.is_open and (run.id not in it.automatic or run.status == "paused") for run in opened
+        run.is_open and (run.id not in page_duel.automatic or run.status == "paused")
+        for run in opened
     )
 
 
-def _is_allowed(it: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
+def _is_allowed(page_duel: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
     """Whether this server takes these runs; a shared one only where no other run waits."""
     try:
-        hosted.check_lanes(len(it.lanes))
+        hosted.check_lanes(len(page_duel.lanes))
         hosted.check(configs)
         texts.check(configs, visitor.me())
         text_privacy.check(configs)
     except Refused:
         return False
-    return hosted.limits() is None or set(backend.store.queued()) <= it.automatic
+    return hosted.limits() is None or set(backend.store.queued()) <= page_duel.automatic

@@ -96,8 +96,8 @@ def steers(run: Run) -> bool:
 
 def lacks(what: str, named: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each named text that this visitor can't train on; `what` uses the texts."""
-    found = (texts.lacking(what, text, me(), "paste it") for text in named)
-    return tuple(dict.fromkeys(f"{why}." for why in found if why))
+    refusals = (texts.lacking(what, text, me(), "paste it") for text in named)
+    return tuple(dict.fromkeys(f"{why}." for why in refusals if why))
 
 
 def why_not(runs: list[Run]) -> str | None:

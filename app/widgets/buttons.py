@@ -15,7 +15,7 @@ import streamlit as st
 
 from ..session.fragments import runs_alone
 from . import shortcuts
-from .store_errors import kept
+from .store_errors import reported
 
 
 def button(label: str, act: Callable[..., None], *args: object, **options: Any) -> None:
@@ -34,6 +34,6 @@ def _once(act: Callable[..., None]) -> Callable[..., None]:
     @wraps(act)
     def call(*args: object) -> None:
         if not runs_alone():
-            kept(act)(*args)
+            reported(act)(*args)
 
     return call

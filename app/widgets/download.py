@@ -30,7 +30,7 @@ def download(
     fewer where they have more than `KEPT_BYTES`.
     """
 
-    def kept() -> str | bytes:
+    def prepared() -> str | bytes:
         made = make()
         data = made.encode() if isinstance(made, str) else made
         if runtime.exists():
@@ -38,7 +38,7 @@ def download(
         return data
 
     st.download_button(
-        label, kept, name, kind, on_click="ignore", disabled=not ready, width="stretch", **more
+        label, prepared, name, kind, on_click="ignore", disabled=not ready, width="stretch", **more
     )
 
 

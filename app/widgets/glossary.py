@@ -20,7 +20,9 @@ MARK = re.compile(r"\[\[(?P<key>\w+)(?:\|(?P<shown>[^\]|]+))?\]\]")
 
 def marked(text: str) -> str:
     """Markdown with its words as buttons. Raises ValueError for a word that the glossary lacks."""
-    return MARK.sub(lambda it: _button(it["key"], it["shown"] or WORDS[it["key"]].label), text)
+    return MARK.sub(
+        lambda match: _button(match["key"], match["shown"] or WORDS[match["key"]].label), text
+    )
 
 
 def caption(text: str) -> None:

@@ -21,19 +21,19 @@ NO_LINKS = Codec((), version="")
 """Of a page that reads no parameters."""
 
 
-def notices(it: PageState) -> None:
+def notices(page_state: PageState) -> None:
     """Show what the link says that is not used."""
-    for notice in it.notices:
+    for notice in page_state.notices:
         st.info(literal(notice))
 
 
-def show(it: PageState, instead: str, opens: Callable[..., None], *args: object) -> None:
+def show(page_state: PageState, instead: str, opens: Callable[..., None], *args: object) -> None:
     """Show the messages. `instead` says what the page shows while the link can't be opened;
     `opens(*args, query)` opens a corrected link."""
-    notices(it)
-    if it.link is None or not it.link.problems:
+    notices(page_state)
+    if page_state.link is None or not page_state.link.problems:
         return
-    for i, problem in enumerate(it.link.problems):
+    for i, problem in enumerate(page_state.link.problems):
         st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
         if problem.mended:
             words = literal(f"Open it with {problem.offer}")

@@ -56,9 +56,9 @@ PARTS = component(
 )
 
 
-def announce(said: str) -> None:
+def announce(sentence: str) -> None:
     """Have a screen reader read this out, where it differs from what the page said before."""
-    st.session_state["announced"] = said
+    st.session_state["announced"] = sentence
 
 
 def show() -> None:

@@ -30,8 +30,12 @@ def diagram(config: RunConfig, color: str | None = None) -> None:
     """The diagram of a config's block or cell."""
     norm, color = NORMS.label(config.placed().norm), color or scheme_style(config.scheme).color
     if config.scheme in CELLS:
-        one = CELLS[config.scheme]
-        st.image(cell.diagram(config, norm, color), width=364, alt=f"{one.label}. {one.sentence}")
+        family_cell = CELLS[config.scheme]
+        st.image(
+            cell.diagram(config, norm, color),
+            width=364,
+            alt=f"{family_cell.label}. {family_cell.sentence}",
+        )
         return
     picture = anatomy.diagram(config.scheme, config.depth, norm, color)
     scheme = SCHEMES[config.scheme]
@@ -103,7 +107,7 @@ def ends(config: RunConfig) -> str:
     if config.scheme in CELLS:
         return ""
     scheme = SCHEMES[config.scheme]
-    found = [
+    parts = [
         words
         for words, there in (
             ("a norm on the embedding", scheme.embed_norm),
@@ -111,4 +115,4 @@ def ends(config: RunConfig) -> str:
         )
         if there
     ]
-    return " and ".join(found)
+    return " and ".join(parts)

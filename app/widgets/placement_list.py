@@ -23,12 +23,12 @@ def show(
     among: Sequence[str] = SCHEMES.keys(),
 ) -> None:
     """One button for each placement `among`; a press calls `act(scheme, *args)`. `key` tells lists apart."""
-    families = dict.fromkeys(PLACEMENTS[one].family for one in among)
+    families = dict.fromkeys(PLACEMENTS[scheme].family for scheme in among)
     rules = []
     for number, family in enumerate(families):
         st.caption(f"**{family}**")
         with st.container(horizontal=True, gap="xsmall", key=f"{key}_family_{number}"):
-            for scheme in (one for one in among if PLACEMENTS[one].family == family):
+            for scheme in (scheme for scheme in among if PLACEMENTS[scheme].family == family):
                 name = f"{key}_to_{scheme}"
                 button(
                     PLACEMENTS.label(scheme), act, scheme, *args, key=name,

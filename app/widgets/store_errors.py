@@ -34,7 +34,7 @@ def guarded(act: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def kept(act: Callable[..., None]) -> Callable[..., None]:
+def reported(act: Callable[..., None]) -> Callable[..., None]:
     """Decorate a callback. It runs before the page renders, so its error is shown at the top of the page."""
 
     @wraps(act)
@@ -61,8 +61,8 @@ def show(place: DeltaGenerator) -> None:
     with place:
         if CLICK in st.session_state:
             st.error(_sentence(st.session_state.pop(CLICK)))
-        for found in backend.found():
-            st.warning(_sentence(found))
+        for sentence in backend.problems():
+            st.warning(_sentence(sentence))
         if folder := backend.folder():
             for words in filter(None, (scarce(folder), problem(folder))):
                 st.warning(_sentence(words))

@@ -24,7 +24,7 @@ from ..model.data import make_task
 from ..model.families import build
 from ..model.flat import Flat
 from ..model.init import rule_of
-from ..model.marks import KEPT, mark_of
+from ..model.marks import AS_IS, mark_of
 from ..model.transformer import Block, Transformer
 from ..training.eager import moves_alike
 from ..training.probes.instruments import NormScales
@@ -156,13 +156,13 @@ def _rising_index(laid: Arena, value: Number) -> list[int]:
 def _scales(model: Transformer, flat: Flat) -> list[list[int]]:
     """The learned norm scales as stretches of parameters: [block, first, count]."""
     scales = NormScales(model, flat)
-    found: list[list[int]] = []
+    stretches: list[list[int]] = []
     for block, place in zip(scales.block.tolist(), scales.places.tolist(), strict=True):
-        if found and found[-1][0] == block and place == found[-1][1] + found[-1][2]:
-            found[-1][2] += 1
+        if stretches and stretches[-1][0] == block and place == stretches[-1][1] + stretches[-1][2]:
+            stretches[-1][2] += 1
         else:
-            found.append([block, place, 1])
-    return found
+            stretches.append([block, place, 1])
+    return stretches
 
 
 def _columns(flat: Flat, name: str) -> int:
@@ -189,7 +189,7 @@ def parameters(config: RunConfig, model: Transformer, flat: Flat) -> dict[str, A
             end = at + first
             stretches.append(stretch)
             for init in inits:
-                if role == KEPT:
+                if role == AS_IS:
                     values = p.detach().flatten()
                     if not bool((values == values[0]).all()):
                         raise Unsupported(f"a browser has no initial values for {name}")
@@ -227,9 +227,9 @@ def _weight_gains(config: RunConfig, model: Transformer) -> dict[str, list[tuple
         yield "ffn.branch.up.weight", [(0, ffn.up.weight.numel(), gain(ff, "up"))]
         yield "ffn.branch.down.weight", [(0, ffn.down.weight.numel(), gain(ff, "down"))]
 
-    found = {}
+    gains = {}
     for i, block in enumerate(model.blocks):
         assert isinstance(block, Block)
         for name, stretches in of(i + 1, block):
-            found[f"blocks.{i}.{name}"] = list(stretches)
-    return found
+            gains[f"blocks.{i}.{name}"] = list(stretches)
+    return gains

@@ -124,14 +124,14 @@ def live_script() -> str:
 
 def live_schemes() -> list[str]:
     """The placements that a browser trains. Quick: it compiles a model of one block of each."""
-    found = []
+    schemes = []
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
         try:
             browser_model(RunConfig(scheme=scheme, depth=1))
         except Unsupported:
             continue
-        found.append(scheme)
-    return found
+        schemes.append(scheme)
+    return schemes
 
 
 def live_page(
@@ -260,21 +260,21 @@ def shipped_duel(lanes: Sequence[Lane]) -> dict[str, Any]:
 
 
 def _lane(index: int, lane: Lane, among: Sequence[RunConfig]) -> dict[str, Any]:
-    it, config = lane.recording, among[index]
-    steps, measured = it.steps, ~np.isnan(it.steps.held_out)
+    recording, config = lane.recording, among[index]
+    steps, measured = recording.steps, ~np.isnan(recording.steps.held_out)
     name = " ".join(names.lane_name(LETTERS[index], config, among).split())
-    bad = it.first_bad
+    bad = recording.first_bad
     return {
         "name": name, "short": LETTERS[index], "scheme": config.scheme, "depth": config.depth,
-        "steps": config.steps, "chance": it.chance, "floor": it.floor, "edits": config.lr_edits,
+        "steps": config.steps, "chance": recording.chance, "floor": recording.floor, "edits": config.lr_edits,
         "loss": packed(steps.loss), "bad": None if bad is None else {"step": bad.step, "layer": bad.layer},
         "heldOut": [steps.step[measured].tolist(), packed(steps.held_out[measured])],
         "records": steps.layer_steps.tolist(),
-        "layers": {key: packed(_values(it, key)) for key in it.probes},
+        "layers": {key: packed(_values(recording, key)) for key in recording.probes},
     }  # fmt: skip
 
 
-def _values(it: Recording, probe: str) -> NDArray[np.float64]:
+def _values(recording: Recording, probe: str) -> NDArray[np.float64]:
     """[m, layers] values of a probe, a cosine as its distance from 1, which single precision keeps."""
-    values = it.values(probe)[:, PROBES[probe].first_layer :]
+    values = recording.values(probe)[:, PROBES[probe].first_layer :]
     return 1.0 - values if PROBES[probe].shown == "one_minus" else values

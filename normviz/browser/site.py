@@ -56,7 +56,7 @@ class SiteDuel:
 def shipped_duels(store: Store) -> list[SiteDuel]:
     """All presets, and the steps of the tour. Raises ValueError if one of their runs is not stored."""
     frames = Frames(store)
-    found = [
+    duels = [
         SiteDuel(
             preset.key, "Duels", preset.question, preset.sentence,
             _lanes([_known(store, config) for config in preset.lanes()], frames),
@@ -67,13 +67,13 @@ def shipped_duels(store: Store) -> list[SiteDuel]:
         runs = [_known(store, config) for config in step.lanes()]
         caption = step.caption(tuple(map(frames.recording, runs)))
         words = " ".join(filter(None, (step.where(), caption)))
-        found.append(
+        duels.append(
             SiteDuel(
                 f"tour-{number}-{step.key}", TOUR, f"{number}. {step.title}",
                 words.replace("*", ""), _lanes(runs, frames), step.probe,
             )
         )  # fmt: skip
-    return found
+    return duels
 
 
 def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
@@ -81,15 +81,15 @@ def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
 
     Raises ValueError with a sentence.
     """
-    frames, found = Frames(store), dict[str, SiteDuel]()
+    frames, duels = Frames(store), dict[str, SiteDuel]()
     for word in words:
         runs = [_named(store, part.strip()) for part in word.split(",")]
         if len(runs) > MAX_LANES:
             raise ValueError(f"{word!r} names {len(runs)} runs, allowed are up to {MAX_LANES}")
         name = f"run-{'-'.join(str(run.id) for run in runs)}"
         title = names.title([run.config for run in runs])
-        found[name] = SiteDuel(name, "Chosen runs", title, "", _lanes(runs, frames))
-    return list(found.values())
+        duels[name] = SiteDuel(name, "Chosen runs", title, "", _lanes(runs, frames))
+    return list(duels.values())
 
 
 def _lanes(runs: Sequence[Run], frames: Frames) -> tuple[Lane, ...]:

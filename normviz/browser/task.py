@@ -15,17 +15,17 @@ def browser_task(key: str, with_text: bool = False) -> dict[str, Any]:
     """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds. A page loads
     the text of prose, `codes`, from a file of its own."""
     task = {"markov": Markov, "copy": Copy, "prose": Prose}[key](RunConfig(task=key))
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,
     }  # fmt: skip
     if key == "prose" and with_text:
-        found["codes"] = list(prose_codes())
+        fields["codes"] = list(prose_codes())
     if key == "markov":
-        found |= {
+        fields |= {
             "first": stationary().cumsum()[:-1].tolist(), "next": SUCCESSOR_P.cumsum()[:-1].tolist(),
             "successors": SUCCESSORS.tolist(),
         }  # fmt: skip
-    return found
+    return fields
 
 
 def prose_codes() -> bytes:

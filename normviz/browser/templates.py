@@ -37,26 +37,26 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
     """All that a browser needs beside the numbers to draw two lanes of these depths and placements: the
     charts with marks, the marks, the quantities, the palettes, and the styles of each pair."""
     log, linear = MarkedDomain(LOW, HIGH), MarkedDomain(LOW, HIGH, "linear")
-    found: dict[str, Any] = {}
+    specs: dict[str, Any] = {}
     for linear_loss in (False, True):
-        found[f"loss {'linear' if linear_loss else 'log'}"] = charts.loss.spec(
+        specs[f"loss {'linear' if linear_loss else 'log'}"] = charts.loss.spec(
             STYLES, LABELS, STEPS, (LOW, HIGH), linear=linear_loss
         )
     for domain in (log, linear):
-        found[f"lines {domain.scale}"] = charts.lines.spec(
+        specs[f"lines {domain.scale}"] = charts.lines.spec(
             STYLES, LABELS, "grad_block", STEPS, domain
         )
         for depth in depths:
             for probe in ("grad_block", "stream_rms"):
                 key = f"{domain.scale} {PROBES[probe].first_layer} {depth}"
-                found[f"bars {key}"] = _titled(
+                specs[f"bars {key}"] = _titled(
                     charts.bars.spec(STYLES, LABELS, probe, depth, domain), probe
                 )
-                found[f"heat {key}"] = charts.heatmap.spec(
+                specs[f"heat {key}"] = charts.heatmap.spec(
                     STYLES[0], LABELS[0], probe, depth, STEPS, domain
                 )
                 if domain is log:
-                    found[f"ratio {key}"] = charts.heatmap.spec(
+                    specs[f"ratio {key}"] = charts.heatmap.spec(
                         charts.ratio.style(False),
                         LABELS[0],
                         probe,
@@ -66,13 +66,13 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
                         comparing=True,
                     )
     theme = charts.theme(False)
-    for name, spec in found.items():
-        found[name] = json.dumps({**spec, "config": {**spec["config"], **theme}})
+    for name, spec in specs.items():
+        specs[name] = json.dumps({**spec, "config": {**spec["config"], **theme}})
     probes = [PROBES[key] for key in recorded_by("one")]
-    legend = json.loads(found["lines log"])["layer"][0]["encoding"]["color"]["legend"]
+    legend = json.loads(specs["lines log"])["layer"][0]["encoding"]["color"]["legend"]
     columns, per = charts.heatmap.grid(STEPS, charts.heatmap.MOST_COLUMNS)
     return {
-        "charts": found,
+        "charts": specs,
         "marks": {
             "low": json.dumps(LOW), "high": json.dumps(HIGH), "steps": json.dumps(STEPS - 0.5),
             "columns": json.dumps(columns * per - 0.5), "ticks": json.dumps([TICK]),

@@ -144,8 +144,10 @@ class Census:
         """The stacks of language models counted by each of `TITLES`, the most frequent first."""
         stacks, names = len(self.models), len({model.model for model in self.models})
         columns = zip(*(model.words for model in self.models), strict=True)
-        said = (f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True))
-        return f"{stacks} stacks of blocks in {names} models. {'. '.join(said)}."
+        counts = (
+            f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True)
+        )
+        return f"{stacks} stacks of blocks in {names} models. {'. '.join(counts)}."
 
     def dump(self) -> str:
         """The census as JSON, one model a line."""
@@ -171,7 +173,7 @@ def census() -> Census:
 
 def parse_census(text: str) -> Census:
     """The census in a text that `Census.dump` wrote. Raises ValueError for a text that is not JSON."""
-    it = json.loads(text)
+    table = json.loads(text)
     lists = ("settings", "by_code")
-    models = tuple(Model(**(m | {n: tuple(m.get(n, ())) for n in lists})) for m in it["models"])
-    return Census(it["day"], models)
+    models = tuple(Model(**(m | {n: tuple(m.get(n, ())) for n in lists})) for m in table["models"])
+    return Census(table["day"], models)

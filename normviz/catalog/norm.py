@@ -68,7 +68,7 @@ class Norm:
     @property
     def drawn(self) -> tuple[Learned, ...]:
         """Its matrices, whose initial values are drawn."""
-        return tuple(one for one in self.learns if one.rank)
+        return tuple(parameter for parameter in self.learns if parameter.rank)
 
 
 GAMMA = Learned("weight", r"\gamma", "1")

@@ -64,18 +64,18 @@ def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
 
 @lru_cache(maxsize=32)  # a page calls it five times per lane and script run
 def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
-    found = list[Blocks]()
+    ranges = list[Blocks]()
     named = frozenset(c.gain for c in scheme.constants)
     for b in range(1, depth + 1):
         at, ff = (scheme.slots(Place(b, depth, branch)) for branch in ("attention", "ffn"))
-        if found and all(
+        if ranges and all(
             shape(x, named) == shape(y, named)
-            for x, y in ((found[-1].attention, at), (found[-1].ffn, ff))
+            for x, y in ((ranges[-1].attention, at), (ranges[-1].ffn, ff))
         ):
-            found[-1] = Blocks(found[-1].first, b, at, ff)
+            ranges[-1] = Blocks(ranges[-1].first, b, at, ff)
         else:
-            found.append(Blocks(b, b, at, ff))
-    return tuple(found)
+            ranges.append(Blocks(b, b, at, ff))
+    return tuple(ranges)
 
 
 SubLines = list[tuple[str, str]]

@@ -316,5 +316,5 @@ PROBES: Registry[ProbeRecord] = Registry(
 
 def recorded_by(streams: str, family: str = "decoder") -> tuple[str, ...]:
     """The keys of the probes that runs with this kind of state and family record, in their order."""
-    there = (one for one in PROBES if not one.streams or streams in one.streams)
-    return tuple(one.key for one in there if one.key not in FAMILIES[family].without)
+    there = (probe for probe in PROBES if not probe.streams or streams in probe.streams)
+    return tuple(probe.key for probe in there if probe.key not in FAMILIES[family].without)

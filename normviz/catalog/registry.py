@@ -55,8 +55,8 @@ class Registry(Generic[R]):
             for module in iter_modules(path)
             if not module.name.endswith("_torch")
         )
-        found: list[Any] = [record for module in modules for record in getattr(module, name)]
-        return Registry[Any](kind, sorted(found, key=lambda record: record.order))
+        records: list[Any] = [record for module in modules for record in getattr(module, name)]
+        return Registry[Any](kind, sorted(records, key=lambda record: record.order))
 
     def __getitem__(self, key: str) -> R:
         if key not in self._records:

@@ -67,7 +67,11 @@ def compiled(layers: Sequence[alt.Chart], height: int) -> Spec:
     if all(part["data"] == parts[0]["data"] for part in parts):
         shared = {"data": parts[0]["data"]}
         parts = [{key: value for key, value in part.items() if key != "data"} for part in parts]
-    lifted = [{**one, "views": [part["name"]]} for part in parts for one in part.pop("params", [])]
+    lifted = [
+        {**parameter, "views": [part["name"]]}
+        for part in parts
+        for parameter in part.pop("params", [])
+    ]
     # Set here and not by alt.theme, which is global to all threads of the server.
     return {
         "config": CONFIG, **shared, "layer": parts, "height": height, "$schema": alt.SCHEMA_URL,

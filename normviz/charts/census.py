@@ -24,7 +24,7 @@ def words(model: Model, kind: Kind) -> str:
 def ranked(census: Census, kind: Kind) -> list[tuple[str, int]]:
     """The number of stacks with each placement (or norm), the most frequent first, unknown last."""
     counts = Counter(words(model, kind) for model in census.models).most_common()
-    return sorted(counts, key=lambda it: it[0] == UNTOLD)
+    return sorted(counts, key=lambda pair: pair[0] == UNTOLD)
 
 
 def totals(census: Census, kind: Kind) -> Spec:
@@ -67,7 +67,7 @@ def years(census: Census, kind: Kind, shares: bool = False) -> Spec:
             y=alt.Y("n:Q", stack="normalize" if shares else "zero", axis=y_axis),
             color=_color(census, kind),
             order=alt.Order("place:Q"),
-            tooltip=[alt.Tooltip(it) for it in ("year:O", "what:N", "n:Q", "of:Q")],
+            tooltip=[alt.Tooltip(field) for field in ("year:O", "what:N", "n:Q", "of:Q")],
         )
         .properties(height=HEIGHT)
         .to_dict()
@@ -81,13 +81,13 @@ def finding(census: Census, kind: Kind) -> str:
     top = counts[0][0]
     dated = [model for model in census.models if model.year is not None]
     ends = sorted({model.year for model in dated if model.year})
-    said = " and ".join(
+    shares = " and ".join(
         f"in {sum(words(m, kind) == top for m in dated if m.year == year)} of "
         f"{sum(m.year == year for m in dated)} stacks of {year}"
         for year in dict.fromkeys((ends[0], ends[-1]))
     )
     every = "; ".join(f"{n} {name}" for name, n in counts)
-    return f"{kind}: {top} {said}. All years: {every}."
+    return f"{kind}: {top} {shares}. All years: {every}."
 
 
 def _color(census: Census, kind: Kind) -> alt.Color:

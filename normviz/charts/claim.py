@@ -75,8 +75,8 @@ def chart(figure: Figure, dark: bool = False) -> Spec:
 
 
 def _curves(figure: Figure, dark: bool) -> Spec:
-    styles = lane_styles(tuple(one.scheme or one.label for one in figure.points))
-    labels = [one.label for one in figure.points]
+    styles = lane_styles(tuple(arm.scheme or arm.label for arm in figure.points))
+    labels = [arm.label for arm in figure.points]
     legend = alt.Legend(
         title=None, orient="top", labelFontSize=TEXT_SIZE, labelLimit=300,
         columns=alt.ExprRef("width < 480 ? 1 : 2"),
@@ -94,7 +94,7 @@ def _curves(figure: Figure, dark: bool) -> Spec:
     dashed = alt.StrokeDash("arm:N", scale=alt.Scale(domain=labels, range=dash), legend=None)
     x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
-    tooltips = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "seed:Q")]
+    tooltips = [alt.Tooltip(field) for field in ("arm:N", "x:Q", "y:Q", "seed:Q")]
     layers = [
         named("medians").mark_line(strokeWidth=2).encode(x=x, y=y, color=color, strokeDash=dashed),
         named("seeds")
@@ -132,7 +132,7 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     shape = alt.Shape(
         "trains:N", scale=alt.Scale(domain=names, range=["circle", "cross"]), legend=legend
     )
-    tooltips = [alt.Tooltip(it) for it in ("arm:N", "x:Q", "y:Q", "trains:N")]
+    tooltips = [alt.Tooltip(field) for field in ("arm:N", "x:Q", "y:Q", "trains:N")]
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.6)
@@ -151,10 +151,10 @@ def _strip(figure: Figure, dark: bool) -> Spec:
         title=None, labelFontSize=TEXT_SIZE, labelAlign="left", labelPadding=-2, labelOffset=-17,
         labelLimit=alt.ExprRef("width"), ticks=False, domain=False, grid=True,
     )  # fmt: skip
-    y = alt.Y("arm:N", sort=[one.label for one in figure.points], axis=above)
+    y = alt.Y("arm:N", sort=[arm.label for arm in figure.points], axis=above)
     x = alt.X("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     tick = named("medians").mark_tick(thickness=2.5, size=16, color=ink(dark)).encode(x=x, y=y)
-    tooltips = [alt.Tooltip(it) for it in ("arm:N", "low:Q", "high:Q")]
+    tooltips = [alt.Tooltip(field) for field in ("arm:N", "low:Q", "high:Q")]
     bars = (
         named("intervals")
         .mark_rule(strokeWidth=3, opacity=0.35, color=ink(dark))
@@ -166,7 +166,7 @@ def _strip(figure: Figure, dark: bool) -> Spec:
         .encode(
             x=x,
             y=y,
-            tooltip=[alt.Tooltip(it) for it in ("arm:N", "y:Q", "seed:Q")],
+            tooltip=[alt.Tooltip(field) for field in ("arm:N", "y:Q", "seed:Q")],
             href=_link_field(figure),
         )
     )
@@ -179,22 +179,22 @@ def _strip(figure: Figure, dark: bool) -> Spec:
 def _shortened(figure: Figure) -> Figure:
     """The rows without the words that all begin with, where the axis has them: "final loss, Post-LN" is
     Post-LN."""
-    every = [one.label.split(", ") for one in figure.points]
+    every = [arm.label.split(", ") for arm in figure.points]
     heads = zip(*(parts[:-1] for parts in every), strict=False)
-    shared = [it[0] for it in takewhile(lambda it: len(set(it)) == 1, heads)]
+    shared = [words[0] for words in takewhile(lambda words: len(set(words)) == 1, heads)]
     axis = figure.y.partition(" (")[0]
     if not shared or not (axis.startswith(shared[0]) or shared[0].startswith(axis)):
         return figure
     points = (
-        replace(one, label=", ".join(parts[len(shared) :]))
-        for one, parts in zip(figure.points, every, strict=True)
+        replace(arm, label=", ".join(parts[len(shared) :]))
+        for arm, parts in zip(figure.points, every, strict=True)
     )
     return replace(figure, points=tuple(points))
 
 
 def has_links(figure: Figure) -> bool:
     """Whether its points open duels."""
-    return any(one.links for one in figure.points)
+    return any(arm.links for arm in figure.points)
 
 
 def _link_field(figure: Figure) -> alt.Href | UndefinedType:
@@ -203,7 +203,7 @@ def _link_field(figure: Figure) -> alt.Href | UndefinedType:
 
 def _x_axis(figure: Figure) -> alt.Axis:
     """With the values that were run as its ticks, where they are few."""
-    values = sorted({x for one in figure.points for x in one.x})
+    values = sorted({x for arm in figure.points for x in arm.x})
     ticks: dict[str, Any] = (
         {"values": values, "labelOverlap": "greedy"} if len(values) <= FEW else {}
     )
@@ -221,17 +221,17 @@ def _seeds(figure: Figure) -> Rows:
     if figure.is_scatter:
         return _runs(figure)
     return [
-        {"arm": one.label, "x": x, "y": y, "seed": seed, **_link(one, k, seed)}
-        for one in figure.points
-        for k, (x, ys) in enumerate(zip(one.x, one.y, strict=True))
+        {"arm": arm.label, "x": x, "y": y, "seed": seed, **_link(arm, k, seed)}
+        for arm in figure.points
+        for k, (x, ys) in enumerate(zip(arm.x, arm.y, strict=True))
         for seed, y in enumerate(ys)
         if _drawable(y, figure.log_y)
     ]
 
 
-def _link(one: Points, k: int, of: int) -> dict[str, str]:
+def _link(arm: Points, k: int, of: int) -> dict[str, str]:
     """The address of a point's duel, beside the page that shows the figure."""
-    link = one.links[k][of] if one.links else ""
+    link = arm.links[k][of] if arm.links else ""
     return {"link": f"./?{link}"} if link else {}
 
 
@@ -240,14 +240,14 @@ def _runs(figure: Figure) -> Rows:
     trained, failed = OUTCOMES
     rows: Rows = [
         {
-            "arm": one.label,
+            "arm": arm.label,
             "x": x,
             "y": y,
             "trains": trained if good else failed,
-            **_link(one, k, 0),
+            **_link(arm, k, 0),
         }
-        for one in figure.points
-        for k, (x, (y,), good) in enumerate(zip(one.x, one.y, one.trains, strict=True))
+        for arm in figure.points
+        for k, (x, (y,), good) in enumerate(zip(arm.x, arm.y, arm.trains, strict=True))
         if _drawable(x, figure.log_x) and _drawable(y, figure.log_y)
     ]
     return sorted(rows, key=lambda row: row["trains"] == failed)
@@ -255,11 +255,11 @@ def _runs(figure: Figure) -> Rows:
 
 def _medians(figure: Figure) -> Rows:
     rows: Rows = []
-    for one in figure.points:
-        for x, ys in zip(one.x, one.y, strict=True):
+    for arm in figure.points:
+        for x, ys in zip(arm.x, arm.y, strict=True):
             middle = median(ys) if not any(map(math.isnan, ys)) else math.nan
             if _drawable(middle, figure.log_y):
-                rows.append({"arm": one.label, "x": x, "y": middle})
+                rows.append({"arm": arm.label, "x": x, "y": middle})
     return rows
 
 
@@ -267,10 +267,10 @@ def intervals(figure: Figure) -> Rows:
     """Of each row of a strip the 95 % interval of the mean over its seeds, on a log axis of the geometric
     mean. None for fewer seeds than a rule takes, and where a number is not finite."""
     return [
-        {"arm": one.label, "low": it.low, "high": it.high}
-        for one in figure.points
-        for ys in one.y
-        if len(ys) >= SEEDS and (it := interval(ys, figure.log_y))
+        {"arm": arm.label, "low": bounds.low, "high": bounds.high}
+        for arm in figure.points
+        for ys in arm.y
+        if len(ys) >= SEEDS and (bounds := interval(ys, figure.log_y))
     ]
 
 
@@ -290,16 +290,16 @@ def _drawable(y: Any, log: bool) -> bool:
 def finding(figure: Figure) -> str:
     """The figure in words: of each arm the first and the last median."""
     if figure.is_scatter:
-        ends = [good for one in figure.points for good in one.trains]
+        ends = [good for arm in figure.points for good in arm.trains]
         return f"{figure.y} over {figure.x}. {sum(ends)} of {len(ends)} runs train."
     parts = []
-    for one in figure.points:
-        middles = [median(ys) for ys in one.y]
+    for arm in figure.points:
+        middles = [median(ys) for ys in arm.y]
         if figure.is_strip or len(middles) == 1:
-            parts.append(f"{one.label}: {number(middles[0])}")
+            parts.append(f"{arm.label}: {number(middles[0])}")
         else:
-            ends = f"{number(middles[0])} at {one.x[0]:g} to {number(middles[-1])} at {one.x[-1]:g}"
-            parts.append(f"{one.label} from {ends}")
+            ends = f"{number(middles[0])} at {arm.x[0]:g} to {number(middles[-1])} at {arm.x[-1]:g}"
+            parts.append(f"{arm.label} from {ends}")
     over = f" over {figure.x}" if figure.x else ""
     return f"{figure.y}{over}. {'; '.join(parts)}."
 

@@ -70,7 +70,7 @@ def codes(lane: Lane, probe: str, domain: Domain) -> NDArray[np.uint8]:
     height = run.depth + 1 - PROBES[probe].first_layer
     columns, per = grid(run.total, MOST_COLUMNS)
     cells, each = grid(height, MOST_ROWS)
-    found = np.full((cells, columns), EMPTY, np.uint8)
+    palette_codes = np.full((cells, columns), EMPTY, np.uint8)
     with np.errstate(invalid="ignore"):
         scaled = LOWEST + np.floor(domain.place(values) * (LEVELS - 1) + 0.5)
     coded = np.where(np.isfinite(values), np.where(domain.zero(values), ZERO, scaled), BROKEN)
@@ -79,10 +79,10 @@ def codes(lane: Lane, probe: str, domain: Domain) -> NDArray[np.uint8]:
         at = min((c + 1) * per, run.total) - 1
         record = int(np.searchsorted(layers.step, at, side="right")) - 1
         if record >= 0 and until[record] > c * per:
-            found[:, c] = coded[record, tops]
+            palette_codes[:, c] = coded[record, tops]
     for i, k in np.argwhere(~np.isfinite(values)):
-        found[k // each, layers.step[i] // per] = BROKEN
-    return found[::-1]
+        palette_codes[k // each, layers.step[i] // per] = BROKEN
+    return palette_codes[::-1]
 
 
 def _bad_rows(run: Recording) -> Rows:

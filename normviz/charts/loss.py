@@ -186,10 +186,10 @@ def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
         place = dict[str, Any](align="right", baseline=baseline, dx=-8, dy=dy, fontSize=TEXT_SIZE)
-        one = at.transform_filter(side)
+        names = at.transform_filter(side)
         words += [
-            one.mark_text(**place, clip=True, **halo(paper(dark))),
-            one.mark_text(**place, clip=True, color=ink(dark)),
+            names.mark_text(**place, clip=True, **halo(paper(dark))),
+            names.mark_text(**place, clip=True, color=ink(dark)),
         ]
     return words
 

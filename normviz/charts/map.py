@@ -77,30 +77,30 @@ def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
     if not maps:
         raise ValueError("there is no map to draw")
     domain = colours(maps)
-    sets = {name: rows for i, one in enumerate(maps) for name, rows in _rows(one, i).items()}
-    parts = [_one(one, i, domain, dark) for i, one in enumerate(maps)]
+    sets = {name: rows for i, panel in enumerate(maps) for name, rows in _rows(panel, i).items()}
+    parts = [_panel(panel, i, domain, dark) for i, panel in enumerate(maps)]
     whole = parts[0] if len(parts) == 1 else alt.concat(*parts, columns=PER_ROW, spacing=24)
     spec = whole.to_dict()
     return {**spec, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
 
 
-def live(one: Map, i: int, domain: Domain, dark: bool = False) -> Spec:
+def live(panel: Map, i: int, domain: Domain, dark: bool = False) -> Spec:
     """Map `i` of a page, as wide as its place: its cells tell their curve at the pointer,
     and a click is the selection PICK of a cell's key. The spec stays the same while the map fills."""
-    spec = _one(one, i, domain, dark, is_live=True).to_dict()
+    spec = _panel(panel, i, domain, dark, is_live=True).to_dict()
     del spec["width"]
-    rows = _rows(one, i)
+    rows = _rows(panel, i)
     return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": rows}
 
 
 def colours(maps: Sequence[Map]) -> Domain:
     """The losses at both ends of the colours that all maps share."""
-    floors = [one.floor for one in maps if one.floor is not None]
-    chances = [one.chance for one in maps if one.chance is not None]
+    floors = [panel.floor for panel in maps if panel.floor is not None]
+    chances = [panel.chance for panel in maps if panel.chance is not None]
     return (min(floors, default=UNKNOWN[0]), max(chances)) if chances else UNKNOWN
 
 
-def _rows(one: Map, i: int) -> dict[str, Rows]:
+def _rows(panel: Map, i: int) -> dict[str, Rows]:
     """The datasets of map `i`."""
     cells = [
         {
@@ -109,19 +109,19 @@ def _rows(one: Map, i: int) -> dict[str, Rows]:
             "there": cell.loss is not None, "loss": cell.loss or 0.0, "mark": cell.mark,
             "where": cell.where, "words": cell.words, "key": cell.key, "curve": cell.curve,
         }
-        for cell in one.cells
+        for cell in panel.cells
     ]  # fmt: skip
     line: Rows = []
-    for column, row in enumerate(one.frontier):
+    for column, row in enumerate(panel.frontier):
         edge = -0.5 if row is None else row + 0.5
         line += [{"x": column - 0.5, "y": edge, "at": 2 * column}]
         line += [{"x": column + 0.5, "y": edge, "at": 2 * column + 1}]
     return {f"cells{i}": cells, f"frontier{i}": line}
 
 
-def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) -> alt.LayerChart:
-    x = alt.X("left:Q", scale=_scale(one.columns), axis=_axis(one.x, one.columns))
-    y = alt.Y("low:Q", scale=_scale(one.rows), axis=_axis(one.y, one.rows))
+def _panel(panel: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) -> alt.LayerChart:
+    x = alt.X("left:Q", scale=_scale(panel.columns), axis=_axis(panel.x, panel.columns))
+    y = alt.Y("low:Q", scale=_scale(panel.rows), axis=_axis(panel.y, panel.rows))
     legend = alt.Legend(
         title=["loss (nats), at most chance", "brighter is lower"], format=".2f",
         orient="bottom", direction="horizontal", gradientLength=180, titleLimit=260, gradientThickness=10,
@@ -144,13 +144,13 @@ def _one(one: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) ->
         pick = alt.selection_point(name=PICK, fields=["key"], on="click", clear=False)
         squares = squares.add_params(pick)
     layers = [squares, *_marks(i, dark), *_frontier(i, dark)]
-    seeds = one.note.partition(" · ")[0]  # the page explains the marks in words of its own
+    seeds = panel.note.partition(" · ")[0]  # the page explains the marks in words of its own
     title = alt.TitleParams(
-        one.title, subtitle=seeds if is_live else one.note, color=ink(dark), subtitleColor=ink(dark),
+        panel.title, subtitle=seeds if is_live else panel.note, color=ink(dark), subtitleColor=ink(dark),
         fontSize=14, subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
     )  # fmt: skip
     return alt.LayerChart(layer=layers).properties(
-        width=CELL * len(one.columns), height=CELL * len(one.rows), title=title
+        width=CELL * len(panel.columns), height=CELL * len(panel.rows), title=title
     )
 
 
@@ -198,10 +198,10 @@ def _frontier(i: int, dark: bool) -> list[alt.Chart]:
     ]
 
 
-def finding(one: Map) -> str:
+def finding(panel: Map) -> str:
     """What a map shows: how many of its cells came to what, and its frontier."""
-    marks = [cell.mark for cell in one.cells]
-    todo = sum(cell.loss is None for cell in one.cells)
+    marks = [cell.mark for cell in panel.cells]
+    todo = sum(cell.loss is None for cell in panel.cells)
     parts = [f"{len(marks)} cell{'s' * (len(marks) != 1)}"] + (
         [f"{todo} not run yet"] if todo else []
     )
@@ -213,8 +213,8 @@ def finding(one: Map) -> str:
         if n := marks.count(mark):
             parts.append(f"{n} {words}")
     edges = [
-        f"{one.columns[i]}: {'none' if row is None else one.rows[row]}"
-        for i, row in enumerate(one.frontier)
+        f"{panel.columns[i]}: {'none' if row is None else panel.rows[row]}"
+        for i, row in enumerate(panel.frontier)
     ]
-    line = f" Largest {one.y} that trains by {one.x}: {', '.join(edges)}." if edges else ""
-    return f"{one.title}: {', '.join(parts)}.{line}"
+    line = f" Largest {panel.y} that trains by {panel.x}: {', '.join(edges)}." if edges else ""
+    return f"{panel.title}: {', '.join(parts)}.{line}"

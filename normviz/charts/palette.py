@@ -98,8 +98,8 @@ def lane_styles(schemes: tuple[str, ...]) -> tuple[LaneStyle, ...]:
         own, others = scheme_style(schemes[i]), chosen.values()
         color = _color(own.color, [other.color for other in others])
         taken = {other.dash for other in others}
-        kept = color == own.color
-        dash = own.dash if kept else next(d for d in DASHES if d not in taken)
+        is_own = color == own.color
+        dash = own.dash if is_own else next(d for d in DASHES if d not in taken)
         chosen[i] = LaneStyle(color, dash)
     return tuple(chosen[i] for i in range(len(schemes)))
 
@@ -200,14 +200,14 @@ TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 
 WHITE = np.array([0.9505, 1.0, 1.089])
 
 
-def distance(one: str, other: str) -> float:
+def distance(first: str, second: str) -> float:
     """CIE76 difference of two #rrggbb colours for the eyes that tell them apart least."""
-    return float(np.linalg.norm(_lab(one) - _lab(other), axis=1).min())
+    return float(np.linalg.norm(_lab(first) - _lab(second), axis=1).min())
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """WCAG contrast of two #rrggbb colours, 1 to 21."""
-    low, high = sorted(float(TO_XYZ[1] @ _linear(color)) for color in (one, other))
+    low, high = sorted(float(TO_XYZ[1] @ _linear(color)) for color in (first, second))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -92,7 +92,7 @@ def quantised_domain(
     domain, longer by whole quarters of itself where values lie outside. `linear` shows a quantity
     with a log axis on a linear one, from zero to the next 1, 2 or 5.
     """
-    parts = [one.drawn.ravel() for one in layers]
+    parts = [lane.drawn.ravel() for lane in layers]
     values = np.concatenate(parts) if parts else np.empty(0)
     finite = values[np.isfinite(values)]
     broken = len(finite) < len(values)

@@ -35,16 +35,16 @@ def title(figure: Figure) -> str:
 
 def _curves(figure: Figure) -> list[str]:
     medians = [
-        [(x, median(ys)) for x, ys in zip(one.x, one.y, strict=True)] for one in figure.points
+        [(x, median(ys)) for x, ys in zip(arm.x, arm.y, strict=True)] for arm in figure.points
     ]
     lines = [line.points for line in figure.lines]
     points = [point for line in (*medians, *lines) for point in line]
     x = _scale([x for x, _ in points], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in points], figure.log_y, HEIGHT - EDGE, EDGE)
     parts = [_line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
-    styles = lane_styles(tuple(one.scheme or one.label for one in figure.points))
-    for one, style in zip(medians, styles, strict=True):
-        placed = _placed(one, x, y)
+    styles = lane_styles(tuple(arm.scheme or arm.label for arm in figure.points))
+    for curve, style in zip(medians, styles, strict=True):
+        placed = _placed(curve, x, y)
         parts.append(_line(placed, style.color, " ".join(map(str, style.dash)), 1.8))
         if len(placed) == 1:
             parts.append(_dot(*placed[0], style.color))
@@ -54,8 +54,8 @@ def _curves(figure: Figure) -> list[str]:
 def _scatter(figure: Figure) -> list[str]:
     runs = [
         (x, y, good)
-        for one in figure.points
-        for x, (y,), good in zip(one.x, one.y, one.trains, strict=True)
+        for arm in figure.points
+        for x, (y,), good in zip(arm.x, arm.y, arm.trains, strict=True)
     ]
     lines = [line.points for line in figure.lines]
     ends = [(x, y) for x, y, _ in runs] + [point for line in lines for point in line]
@@ -69,7 +69,7 @@ def _scatter(figure: Figure) -> list[str]:
 
 
 def _strip(figure: Figure) -> list[str]:
-    rows = [one.y[0] for one in figure.points]
+    rows = [arm.y[0] for arm in figure.points]
     x = _scale([value for row in rows for value in row], figure.log_y, EDGE, WIDTH - EDGE)
     parts = []
     for i, (row, color) in enumerate(zip(rows, map(_color, figure.points), strict=True)):
@@ -79,9 +79,9 @@ def _strip(figure: Figure) -> list[str]:
     return parts
 
 
-def _color(one: Row) -> str:
+def _color(row: Row) -> str:
     """The colour of the placement that a row's label names, the longest if it names several."""
-    named = [scheme.key for scheme in PLACEMENTS if scheme.label in one.label]
+    named = [scheme.key for scheme in PLACEMENTS if scheme.label in row.label]
     longest = max(named, key=lambda key: len(PLACEMENTS.label(key)), default="")
     return scheme_style(longest).color if longest else NEUTRAL
 
@@ -97,8 +97,8 @@ def _scale(values: Sequence[float], log: bool, start: float, end: float) -> Scal
             return None
         return math.log(value) if log else value
 
-    kept = [it for it in map(at, values) if it is not None]
-    low, high = min(kept, default=0), max(kept, default=0)
+    positions = [position for position in map(at, values) if position is not None]
+    low, high = min(positions, default=0), max(positions, default=0)
 
     def pixels(value: float) -> float | None:
         place = at(value)

@@ -52,7 +52,7 @@ def svg(lanes: Sequence[Lane]) -> str:
 
 def finding(lanes: Sequence[Lane]) -> str:
     """The same in words."""
-    return " ".join(f"{lane.title}: {_said(lane)}." for lane in lanes)
+    return " ".join(f"{lane.title}: {_sentence(lane)}." for lane in lanes)
 
 
 def _lowest(run: Recording) -> float:
@@ -63,7 +63,7 @@ def _lowest(run: Recording) -> float:
     return 0.9 * min([*loss, run.chance])
 
 
-def _said(lane: Lane) -> str:
+def _sentence(lane: Lane) -> str:
     return sentences.diverged(lane) or f"loss {number(float(lane.recording.losses[-1]))} at the end"
 
 

@@ -246,7 +246,7 @@ class Load:
         """The phases with all watchers."""
         return self.phases[1::2]
 
-    def kept(self) -> list[float]:
+    def shares(self) -> list[float]:
         """For each watched phase, its training rate as a share of the mean of the phases before and after."""
         rates = [phase.rate for phase in self.phases]
         return [2 * b / (a + c) for a, b, c in zip(rates, rates[1:], rates[2:], strict=False)][::2]
@@ -256,22 +256,22 @@ def table(load: Load) -> str:
     """The table, one figure per line, with the setting of the test."""
     watched, few = load.watched, load.few
     observed = [phase.observed for phase in watched]
-    rates = [rate for one in observed for rate in one.rates]
-    opened = [seconds for one in observed for seconds in one.interactive]
-    failures = [text for one in (few.observed, *observed) for text in one.failures]
+    rates = [rate for view in observed for rate in view.rates]
+    opened = [seconds for view in observed for seconds in view.interactive]
+    failures = [text for view in (few.observed, *observed) for text in view.failures]
     rows = [
         (
             "visitors held",
-            f"{min(one.watching + one.coming for one in observed)} of {load.watchers}",
+            f"{min(view.watching + view.coming for view in observed)} of {load.watchers}",
         ),
         ("updates a second at each", spread(rates, low=True, digits=1)),
         (
             "longest pause between two, s",
-            f"{max(max(one.gaps, default=0) for one in observed):.1f}",
+            f"{max(max(view.gaps, default=0) for view in observed):.1f}",
         ),
         ("new visitor, page usable after, s", spread(opened)),
         ("the same while everybody comes, s", spread(load.opened)),
-        ("training throughput kept", _kept(load.kept())),
+        ("training throughput kept", _range(load.shares())),
         ("server, share of one core", f"{median(phase.server for phase in watched):.0%}"),
         ("visitors, share of one core", f"{median(phase.clients for phase in watched):.0%}"),
         ("all else, share of one core", f"{median(phase.others for phase in load.phases):.0%}"),
@@ -290,7 +290,7 @@ def table(load: Load) -> str:
 def _memory(load: Load) -> list[tuple[str, str]]:
     """Memory with few sessions and with all."""
     few, many = load.few.weights, [w for phase in load.phases for w in phase.weights]
-    torch = any(one.torch for one in (*few, *many))
+    torch = any(weight.torch for weight in (*few, *many))
     return [
         (f"server, {len(load.few.observed.rates)} sessions, MiB", most([w.server for w in few])),
         (f"server, {load.watchers} sessions, MiB", most([w.server for w in many])),
@@ -305,7 +305,7 @@ def most(values: Sequence[float]) -> str:
     return f"{max(values):.0f}"
 
 
-def _kept(shares: Sequence[float]) -> str:
+def _range(shares: Sequence[float]) -> str:
     return f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
 
 

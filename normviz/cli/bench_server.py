@@ -118,8 +118,10 @@ class Weight:
 
 def weigh(server: psutil.Process) -> Weight:
     """Measure the page's process and those that it started."""
-    resident = _read(server, lambda it: it.memory_info().rss)
-    shares = [_read(child, lambda it: it.memory_full_info().pss) for child in below(server)]
+    resident = _read(server, lambda process: process.memory_info().rss)
+    shares = [
+        _read(child, lambda process: process.memory_full_info().pss) for child in below(server)
+    ]
     try:  # psutil also adds up what each part weighs, which takes the process' memory lock for long
         torch = "libtorch" in Path(f"/proc/{server.pid}/maps").read_text()
     except OSError:
@@ -137,7 +139,7 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 
 def cpu(process: psutil.Process) -> float:
     """CPU seconds of a process so far; 0 if it has ended."""
-    return _read(process, lambda it: sum(it.cpu_times()[:2]))
+    return _read(process, lambda process: sum(process.cpu_times()[:2]))
 
 
 def _read(process: psutil.Process, read: Callable[[psutil.Process], float]) -> float:

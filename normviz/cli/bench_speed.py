@@ -159,15 +159,15 @@ def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) 
     ours = {OURS: config} | {
         f"{OURS} {SCHEMES.label(key)}": config.replace(scheme=key) for key in placements
     }
-    timers |= {name: partial(_train_seconds, one) for name, one in ours.items()}
+    timers |= {name: partial(_train_seconds, placed) for name, placed in ours.items()}
     timers[f"{OURS} no probes"] = partial(_train_seconds, config, ())
     timers["GEMM"] = _gemm_seconds
-    found = np.array([_round(timers, i) for i in range(rounds + 1)])[1:]  # one warms up
+    seconds = np.array([_round(timers, i) for i in range(rounds + 1)])[1:]  # one warms up
     names = list(timers)
-    ratio = found[:, [names.index(REFERENCE)]] / found
+    ratio = seconds[:, [names.index(REFERENCE)]] / seconds
     started = next(train(config))
     assert isinstance(started, Started)
-    share = found[:, -1] * _operations(config) / found[:, names.index(OURS)]
+    share = seconds[:, -1] * _operations(config) / seconds[:, names.index(OURS)]
     lines = [f"{what}: engine {started.engine}" + (f" ({started.why})" if started.why else "")]
     for i, name in enumerate(names[:-1]):
         lines.append(f"  {name:17} {_range(ratio[:, i])} times as fast as {REFERENCE}")
@@ -183,8 +183,8 @@ def _round(timers: dict[str, Callable[[], float]], round_: int) -> list[float]:
     """Seconds of each; the order changes from round to round."""
     names = list(timers)
     k = round_ % len(names)
-    found = {name: timers[name]() for name in names[k:] + names[:k]}
-    return [found[name] for name in names]
+    seconds = {name: timers[name]() for name in names[k:] + names[:k]}
+    return [seconds[name] for name in names]
 
 
 def peer_step(model: nn.Module, c: RunConfig) -> Callable[[], None]:

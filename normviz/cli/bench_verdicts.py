@@ -192,27 +192,27 @@ class Cut(Curve):
 class Count:
     """How often each word is said of curves, and how often it is wrong."""
 
-    said: Counter[str] = field(default_factory=Counter)
+    uses: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, curves: Iterable[Curve], rule: Rule) -> int:
         """Judge curves by a rule. The number of wrong words among them."""
         wrong = 0
-        for it in curves:
-            verdict = rule(it.losses, len(it.losses), it.chance, it.floor)
-            is_wrong = it.is_wrong(verdict)
-            self.said[verdict.kind] += 1
+        for curve in curves:
+            verdict = rule(curve.losses, len(curve.losses), curve.chance, curve.floor)
+            is_wrong = curve.is_wrong(verdict)
+            self.uses[verdict.kind] += 1
             self.wrong[verdict.kind] += is_wrong
             wrong += is_wrong
         return wrong
 
     def row(self, name: str) -> str:
         """A line of the table."""
-        n, wrong = self.said.total(), self.wrong.total()
-        words = n - self.said["not settled"]
+        n, wrong = self.uses.total(), self.wrong.total()
+        words = n - self.uses["not settled"]
         low, high = wilson(wrong, words)
         shares = "  ".join(
-            f"{self.said[word] / n:7.1%}" for word in ("still falling", "not settled")
+            f"{self.uses[word] / n:7.1%}" for word in ("still falling", "not settled")
         )
         percent = wrong / words if words else 0.0
         return f"{name:28} {n:7,} {words:7,} {wrong:6} {percent:8.2%}  {low:6.2%} to {high:6.2%}  {shares}"
@@ -220,7 +220,7 @@ class Count:
     def words(self) -> str:
         """The wrong words with how often each was said."""
         wrong = (+self.wrong).most_common()
-        return ", ".join(f"{word} {n} of {self.said[word]:,}" for word, n in wrong) or "none"
+        return ", ".join(f"{word} {n} of {self.uses[word]:,}" for word, n in wrong) or "none"
 
 
 HEAD = (
@@ -235,12 +235,12 @@ def measure(rule: Rule = judge) -> str:
     noise, every, real = Noise(runs), Count(), Count()
     lines = [HEAD]
     for name in KINDS:
-        one = Count()
-        one.add(simulate(name, noise, CURVES), rule)
-        every.said += one.said
-        every.wrong += one.wrong
-        lines.append(one.row(name))
-    spoiled = sum(real.add(cuts(it), rule) > 0 for it in runs)
+        kind_count = Count()
+        kind_count.add(simulate(name, noise, CURVES), rule)
+        every.uses += kind_count.uses
+        every.wrong += kind_count.wrong
+        lines.append(kind_count.row(name))
+    spoiled = sum(real.add(cuts(run), rule) > 0 for run in runs)
     low, high = wilson(spoiled, len(runs))
     return "\n".join(
         (
@@ -258,11 +258,11 @@ def measure(rule: Rule = judge) -> str:
 
 def leavers(runs: Iterable[Recording], rule: Rule = judge) -> Iterator[str]:
     """How many of the shipped runs that are at chance at a cut leave it later, a line for each horizon."""
-    steady = [it for it in runs if configured(it.config).schedule == "constant"]
+    steady = [run for run in runs if configured(run.config).schedule == "constant"]
     plateaus = [
         cut
-        for it in steady
-        for cut in cuts(it)
+        for run in steady
+        for cut in cuts(run)
         if rule(cut.losses, len(cut.losses), cut.chance, cut.floor).kind in PLATEAUS
     ]
     yield "shipped runs at a constant rate that are at chance at a cut, and leave it"
@@ -283,17 +283,21 @@ def shipped_runs() -> Iterator[Recording]:
     seen: set[str] = set()
     for folder in ("runs", "maps", "claims"):
         for path in sorted((shipped("assets") / folder).glob("*.npz")):
-            for it in load(path):
-                if it.status == "finished" and len(it.steps) >= 2 * SHORTEST and it.key not in seen:
-                    seen.add(it.key)
-                    yield it
+            for run in load(path):
+                if (
+                    run.status == "finished"
+                    and len(run.steps) >= 2 * SHORTEST
+                    and run.key not in seen
+                ):
+                    seen.add(run.key)
+                    yield run
 
 
-def cuts(it: Recording) -> Iterator[Cut]:
+def cuts(run: Recording) -> Iterator[Cut]:
     """The beginnings of a run after which enough steps follow, from SHORTEST on."""
     n = float(SHORTEST)
-    while (end := round(n)) + Cut.reach(end) <= len(it.losses):
-        yield Cut(it.losses[:end], it.chance, it.floor, it.losses)
+    while (end := round(n)) + Cut.reach(end) <= len(run.losses):
+        yield Cut(run.losses[:end], run.chance, run.floor, run.losses)
         n *= STRIDE
 
 
@@ -311,14 +315,14 @@ class Noise:
     def __init__(self, runs: Iterable[Recording]) -> None:
         self._blocks: dict[str, list[Floats]] = {}
         self.tasks: dict[bool, tuple[float, float | None]] = {}
-        for it in runs:
-            self.tasks.setdefault(it.floor is None, (it.chance, it.floor))
-            half = it.losses[len(it.losses) // 2 :]
+        for run in runs:
+            self.tasks.setdefault(run.floor is None, (run.chance, run.floor))
+            half = run.losses[len(run.losses) // 2 :]
             if len(half) < 3 * BLOCK:
                 continue
             at = np.linspace(-1, 1, len(half))
             rest = half - np.polyval(np.polyfit(at, half, 2), at)
-            where = self._where(float(half.mean()), it.chance, it.floor)
+            where = self._where(float(half.mean()), run.chance, run.floor)
             scale = half.mean() if where == "above" else 1.0
             pieces = np.split(rest[: len(rest) // BLOCK * BLOCK] / scale, len(rest) // BLOCK)
             self._blocks.setdefault(where, []).extend(pieces)

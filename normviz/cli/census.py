@@ -42,12 +42,12 @@ def census(
             table, traced = remade(names, table, traced)
             TABLE.write_text(table.dump(), encoding="utf-8")
             shipped.TABLE.write_text(shipped.dump(traced), encoding="utf-8")
-        found = [row for row in table.all if row.model in names]
-        if missing := set(names) - {row.model for row in found}:
+        models = [row for row in table.all if row.model in names]
+        if missing := set(names) - {row.model for row in models}:
             raise ValueError(f"the census has no row of {', '.join(sorted(missing))}")
     except (ValueError, OSError) as error:
         complain(error)
-    typer.echo(comparison(found, traced))
+    typer.echo(comparison(models, traced))
 
 
 def remade(
@@ -68,15 +68,18 @@ def remade(
     for name in names:
         with quiet():
             try:
-                it = inspect_named(name)
+                anatomy = inspect_named(name)
             except Exception as error:  # whatever a model's code raises is its row
-                said = str(error).splitlines()
-                it = said[0][:300] if said else type(error).__name__
-        again[name] = it
-        typer.echo(f"{name}: {it if isinstance(it, str) else it.main.placement_words}", err=True)
-        if isinstance(it, Anatomy) and name not in known:
+                lines = str(error).splitlines()
+                anatomy = lines[0][:300] if lines else type(error).__name__
+        again[name] = anatomy
+        typer.echo(
+            f"{name}: {anatomy if isinstance(anatomy, str) else anatomy.main.placement_words}",
+            err=True,
+        )
+        if isinstance(anatomy, Anatomy) and name not in known:
             kind, year = library.models()[name][0], library.year(library.code_of(name))
-            new += rows.rows_of(name, kind, year, it, library.version())
+            new += rows.rows_of(name, kind, year, anatomy, library.version())
     for row in table.all:
         stack = rows.stack_of(row, again.get(row.model))
         new.append(rows.made_again(row, stack, library.version()) if row.model in names else row)
@@ -84,33 +87,33 @@ def remade(
     return replace(table, day=date.today().isoformat(), all=tuple(new)), again
 
 
-def comparison(found: Iterable[Model], traced: Mapping[str, Anatomy | str]) -> str:
+def comparison(models: Iterable[Model], traced: Mapping[str, Anatomy | str]) -> str:
     """The counts, each row that the flow of data does not tell, and each answer that it gives otherwise."""
-    every = [*rows.compared(found, traced)]
-    count = Counter(it.outcome for it in every)
+    every = [*rows.compared(models, traced)]
+    count = Counter(pair.outcome for pair in every)
     count.setdefault(rows.CONTRADICTED, 0)
     lines = [f"{len(every)} rows: {'; '.join(f'{n} {what}' for what, n in count.most_common())}"]
-    for it in every:
-        if it.outcome != rows.CONFIRMED:
-            here = rows.answers(it.stack)["placement"]
+    for pair in every:
+        if pair.outcome != rows.CONFIRMED:
+            here = rows.answers(pair.stack)["placement"]
             lines.append(
-                f"{it.row.model:28} {it.outcome:24} table: {it.row.placement or '-':14} data flow: "
-                f"{here or '-':14} {it.why}"
+                f"{pair.row.model:28} {pair.outcome:24} table: {pair.row.placement or '-':14} data flow: "
+                f"{here or '-':14} {pair.why}"
             )
-    for it in every:
-        if other := rows.differences(it):
-            lines.append(f"{it.row.model:28} {'; '.join(other)}: {rows.reasons(it.row.model)}")
+    for pair in every:
+        if other := rows.differences(pair):
+            lines.append(f"{pair.row.model:28} {'; '.join(other)}: {rows.reasons(pair.row.model)}")
     return "\n".join(lines)
 
 
-def table(it: Census) -> str:
+def table(full_census: Census) -> str:
     """The census as text."""
     lines = [
-        it.origin,
+        full_census.origin,
         f"{'model':24} {'kind':16} {'placement':24} {'norm':28} {'final norm':18} {'QK-norm':18} "
         f"{'embedding norm':18} {'told by':40} remarks",
     ]
-    for model in (*it.models, *it.of(OTHERS)):
+    for model in (*full_census.models, *full_census.of(OTHERS)):
         placement, norm, final, qk, embed = model.words
         lines.append(
             f"{model.model:24} {model.kind:16} {placement:24} {norm:28} {final:18} {qk:18} {embed:18} "

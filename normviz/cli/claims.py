@@ -74,7 +74,7 @@ def list_(context: typer.Context) -> None:
     """List all claims, negative and surprising results first."""
     if context.invoked_subcommand is not None:
         return
-    for claim in sorted(CLAIMS, key=lambda one: ORDER.index(chip(one, shipped_result(one)))):
+    for claim in sorted(CLAIMS, key=lambda claim: ORDER.index(chip(claim, shipped_result(claim)))):
         result = shipped_result(claim)
         took = duration(expected(claim, result, None, cores()))
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
@@ -90,11 +90,11 @@ def list_(context: typer.Context) -> None:
 def show(keys: Keys, as_json_: Json = False) -> None:
     """Print the whole record of claims and their shipped results."""
     if as_json_:
-        found = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
+        results = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
         print_json(
             [
                 card_json(claim, result, shipped_result(claim, second=True))
-                for claim, result in found
+                for claim, result in results
                 if result is not None
             ]
         )
@@ -161,13 +161,13 @@ def check(
     list what such a check of all claims found, which ships.
     """
     if keys:
-        found: Iterable[tuple[Claim, ClaimResult | None]] = followed(
+        results: Iterable[tuple[Claim, ClaimResult | None]] = followed(
             read_keys(keys), data, seeds, processes, first
         )
     else:
-        found = [(claim, shipped_result(claim, second=True)) for claim in CLAIMS if claim.arms]
+        results = [(claim, shipped_result(claim, second=True)) for claim in CLAIMS if claim.arms]
     changed, same, missing = list[dict[str, Any]](), 0, list[str]()
-    for claim, result in found:
+    for claim, result in results:
         ships = shipped_result(claim)
         if ships is None or result is None:
             missing.append(claim.key)
@@ -187,16 +187,17 @@ def check(
     if as_json_:
         print_json(changed)
         return
-    kept = sum(one["shipped"] == one["now"] for one in changed)
+    same_verdict = sum(change["shipped"] == change["now"] for change in changed)
     typer.echo(
         f"{same + len(changed)} claims from seed {first} on: {same} with the same outcome in every "
-        f"part, {kept} with the same verdict and another part, {len(changed) - kept} with another verdict"
+        f"part, {same_verdict} with the same verdict and another part, "
+        f"{len(changed) - same_verdict} with another verdict"
     )
     if missing:
         typer.echo(f"nothing to compare: {', '.join(missing)}")
-    for one in changed:
-        typer.echo(f"{one['claim']}: {one['shipped']} -> {one['now']}")
-        for part in one["parts"]:
+    for change in changed:
+        typer.echo(f"{change['claim']}: {change['shipped']} -> {change['now']}")
+        for part in change["parts"]:
             typer.echo(
                 f"    {part['says']}: {part['shipped']} -> {part['now']} ({part['evidence']})"
             )

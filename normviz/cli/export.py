@@ -166,23 +166,23 @@ def of_seeds(name: str, config: Settings, seeds: int, store: Store, form: Form) 
         )
     single = isinstance(config, Observed) and seeds == 1
     each = [config] if single else seeded(configured(config), seeds)
-    recordings = tuple(find(name, one, store, form) for one in each)
+    recordings = tuple(find(name, settings, store, form) for settings in each)
     return Lane(name, recordings[0].config, recordings)
 
 
 def find(name: str, config: Settings, store: Store, form: Form) -> Recording:
     """What a lane's run recorded; it is trained here if its numbers are needed and missing."""
     run = store.latest(config.key)
-    found = None if run is None else Frames(store).recording(run)
-    if run is not None and found is not None and len(found.steps):
+    recording = None if run is None else Frames(store).recording(run)
+    if run is not None and recording is not None and len(recording.steps):
         if not run.is_done:
             is_first = isinstance(config, Observed) or not (config.init_seed or config.data_seed)
             seed = "" if is_first else f" ({seeds_of(configured(config))})"
             typer.echo(
-                f"normviz: lane {name}{seed} is not finished: {why_unfinished(run, found)}",
+                f"normviz: lane {name}{seed} is not finished: {why_unfinished(run, recording)}",
                 err=True,
             )
-        return found
+        return recording
     if form in ("json", "py"):
         return empty(config, "queued")
     if isinstance(config, Observed):
@@ -195,9 +195,9 @@ def find(name: str, config: Settings, store: Store, form: Form) -> Recording:
     return result
 
 
-def why_unfinished(run: Run, it: Recording) -> str:
+def why_unfinished(run: Run, recording: Recording) -> str:
     """How far an unfinished run is."""
-    n = len(it.steps)
+    n = len(recording.steps)
     return (
         f"{run.status}, {n} steps"
         if run.is_observed

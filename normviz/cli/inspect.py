@@ -34,14 +34,14 @@ def inspect(
     """
     if not model:
         complain("name a model: a model type such as qwen3, a config.json, or FILE.py:FUNCTION")
-    found = _found(model, blocks)
+    anatomy = _anatomy(model, blocks)
     if lint:
-        typer.echo("\n".join(found.lint_words))
-        raise typer.Exit(1 if found.lint else 0)
-    typer.echo(found.to_json() if as_json else str(found))
+        typer.echo("\n".join(anatomy.lint_words))
+        raise typer.Exit(1 if anatomy.lint else 0)
+    typer.echo(anatomy.to_json() if as_json else str(anatomy))
 
 
-def _found(model: str, blocks: str | None) -> Anatomy:
+def _anatomy(model: str, blocks: str | None) -> Anatomy:
     from ..own_model.anatomy import inspect_named
     from ..own_model.source import is_code, offline
 

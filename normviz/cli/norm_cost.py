@@ -26,14 +26,14 @@ def norms(
     try:
         check_file(out, (".json",), "--out")
         setting = CostSetting(width, tokens, threads, device, seconds)
-        found = _follow(setting)
+        measurement = _follow(setting)
         if out is not None:
-            stored_results.write(found, out)
+            stored_results.write(measurement, out)
     except (BusyError, ConfigError, StoreError, ValueError) as error:
         complain(error)
     except OSError as error:
         complain(f"the result can't be kept: {error}")
-    return table(found)
+    return table(measurement)
 
 
 def _follow(setting: CostSetting) -> Measurement:
@@ -57,15 +57,18 @@ def _follow(setting: CostSetting) -> Measurement:
     raise AssertionError("a measurement ends with its result")
 
 
-def table(it: Measurement) -> str:
+def table(measurement: Measurement) -> str:
     """The whole measurement as text."""
-    lines = [f"{it.text()}; PyTorch {it.torch}; medians of {it.rounds} rounds, 95 % intervals"]
+    lines = [
+        f"{measurement.text()}; PyTorch {measurement.torch}; medians of {measurement.rounds} rounds, "
+        "95 % intervals"
+    ]
     for context in CONTEXTS:
         for passes in context.passes:
             lines.append(f"{context.label.lower()}, {PASSES[passes]}: {context.sentence}")
-            for row in it.rows_of(context.key, passes):
+            for row in measurement.rows_of(context.key, passes):
                 ratio = row.ratio
-                alike = row.variant not in (REFERENCE, CONTROL) and not it.differs(row)
+                alike = row.variant not in (REFERENCE, CONTROL) and not measurement.differs(row)
                 told_apart = "  not distinguishable" if alike else ""
                 sums = f"{row.operations:5.1f} a number" if context.key == "alone" else ""
                 lines.append(
@@ -73,6 +76,6 @@ def table(it: Measurement) -> str:
                     f"{ratio.median:7.3f} ({ratio.low:.3f} to {ratio.high:.3f})  "
                     f"{row.kernels:4} kernels, {megabytes(row.bytes):>8} {sums}{told_apart}"
                 )
-    lines += [findings.verdict(it), findings.counted(it)]
+    lines += [findings.verdict(measurement), findings.counted(measurement)]
     lines += [f"claimed: RMSNorm {claim.label} ({claim.source})" for claim in CLAIMS]
     return "\n".join(lines)

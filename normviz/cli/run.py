@@ -83,15 +83,17 @@ def run(
         complain(error)
     results: dict[str, list[Result]] = {name: [] for name in lanes}
     several = seeds > 1 or len(lanes) > 1
-    for one, name in ((seed[i], name) for i in range(seeds) for name, seed in each.items()):
-        results[name].append(result := follow(one, at_steps[name], threads))
+    for seeded_config, name in (
+        (seed[i], name) for i in range(seeds) for name, seed in each.items()
+    ):
+        results[name].append(result := follow(seeded_config, at_steps[name], threads))
         if out is not None:
             write(result, out, at_steps[name])
         if as_json:
             typer.echo(json.dumps(result.as_json(at_steps[name]), allow_nan=False))
         elif several:
             prefix = f"{name}, " if len(lanes) > 1 else ""
-            typer.echo(f"{prefix}{named(one)}: {result.verdict.sentence}")
+            typer.echo(f"{prefix}{named(seeded_config)}: {result.verdict.sentence}")
         else:
             typer.echo(report(result))
         if result.status == "stopped":
@@ -116,8 +118,8 @@ def read_chosen(
     names, changes = read_words(words)
     if names and configs is not None:
         raise ValueError(f"{names[0]!r} is one name too many: the settings come from --config")
-    found = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
-    lanes = list(enumerate(found))
+    lane_configs = read_file(configs) if configs else read_lanes(names[0] if names else "hero")
+    lanes = list(enumerate(lane_configs))
     if lane != "all":
         if not (lane.isdecimal() and 1 <= int(lane) <= len(lanes)):
             raise ValueError(
@@ -134,7 +136,7 @@ def read_chosen(
         }
     each = [(index, config.replace(**changes)) for index, config in lanes]
     others = [config for _, config in each]
-    return {" ".join(lane_name(LETTERS[i], it, others).split()): it for i, it in each}
+    return {" ".join(lane_name(LETTERS[i], config, others).split()): config for i, config in each}
 
 
 def read_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -152,10 +154,10 @@ def read_file(path: Path) -> tuple[RunConfig, ...]:
     """The lanes of a file of configs."""
     from ..export import read_configs  # slow: imports pandas and Altair
 
-    found = read_configs(_text(path))
-    for notice in found.notices:
+    configs = read_configs(_text(path))
+    for notice in configs.notices:
         typer.echo(f"normviz: {notice}", err=True)
-    return found.lanes
+    return configs.lanes
 
 
 def _text(path: Path) -> str:

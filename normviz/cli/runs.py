@@ -43,13 +43,13 @@ def runs(
             complain(asked.too_long)
         if asked.unknown:
             complain(f"nothing is called {', '.join(asked.unknown)}: `normviz list` has all names")
-        found = RunList(store).page(Query(asked.clauses), limit)
+        page = RunList(store).page(Query(asked.clauses), limit)
     except StoreError as error:
         complain(error)
-    if found.rows:
-        _print(found.rows)
-    typer.echo(f"{len(found.rows):,} of {found.total:,} runs in {store.folder}")
-    if n := len(found.foreign):
+    if page.rows:
+        _print(page.rows)
+    typer.echo(f"{len(page.rows):,} of {page.total:,} runs in {store.folder}")
+    if n := len(page.foreign):
         typer.echo(
             f"{n} more come from another release of NormViz, or are damaged, and can't be shown"
         )

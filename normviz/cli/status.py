@@ -51,21 +51,21 @@ def report(health: Health, now: float) -> list[str]:
     if health.census is None:
         return [f"store       {health.store}"]
     words = WORDS.get(health.supervisor, health.supervisor)
-    it = health.census
+    census = health.census
     lines = [
         f"supervisor  {words}",
         f"workers     {health.workers}",
-        f"runs        {it.queued} wait, {it.running} train, {it.paused} paused, "
-        f"of {it.visitors} visitors",
-        f"store       {_size(it, health.limit)}",
-        f"            {it.runs:,} runs, {it.shipped:,} shipped, {it.linked:,} linked",
+        f"runs        {census.queued} wait, {census.running} train, {census.paused} paused, "
+        f"of {census.visitors} visitors",
+        f"store       {_size(census, health.limit)}",
+        f"            {census.runs:,} runs, {census.shipped:,} shipped, {census.linked:,} linked",
     ]
     lines += [
         f"            {text}" for text in (health.disk, health.failing, health.refuses) if text
     ]
-    if it.oldest is not None:
-        lines.append(f"oldest      {ago(it.oldest, now)}")
-    for failure in it.failures:
+    if census.oldest is not None:
+        lines.append(f"oldest      {ago(census.oldest, now)}")
+    for failure in census.failures:
         lines.append(f"failed      run {failure.run}, {ago(failure.at, now)}: {failure.message}")
     return lines
 
@@ -76,6 +76,6 @@ def engine_line() -> str:
     return f"engine      {name}: {why}" if why else f"engine      {name}"
 
 
-def _size(it: StoreCounts, limit: int | None) -> str:
+def _size(census: StoreCounts, limit: int | None) -> str:
     of = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
-    return f"{it.bytes / 1e6:,.1f} MB{of}"
+    return f"{census.bytes / 1e6:,.1f} MB{of}"

@@ -158,7 +158,7 @@ def report(grid: Grid, points: Sequence[Point]) -> str:
     for row in sensitivity(grid, points):
         lines += sensitivity_words(grid, row)
     lines += comparisons(grid, points)
-    lines.append(computed_by((one.engine for one in points), "cells"))
+    lines.append(computed_by((cell.engine for cell in points), "cells"))
     return "\n".join(lines)
 
 
@@ -238,6 +238,6 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
         raise ValueError("no cell has ended, so there is no map to draw")
     across, up = spanned(grid)
     origin = caption(grid, across.field, up.field)
-    origin.append(computed_by((one.engine for one in points), "cells"))
+    origin.append(computed_by((cell.engine for cell in points), "cells"))
     spec = captioned(chart(maps(grid, points)), origin)
     path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", config=theme(False)))

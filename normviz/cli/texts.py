@@ -22,11 +22,11 @@ def texts(
     if delete:
         _delete(delete)
         return
-    kept = kept_texts.kept()
-    for key in kept:
+    keys = kept_texts.listed()
+    for key in keys:
         typer.echo(f"{key}  {_about(key)}")
     typer.echo(
-        f"{len(kept)} of at most {MAX_TEXTS}. One more deletes the least recently used text that no open "
+        f"{len(keys)} of at most {MAX_TEXTS}. One more deletes the least recently used text that no open "
         "run reads and no run whose link was copied"
     )
 
@@ -39,7 +39,7 @@ def _delete(key: str) -> None:
     if not there:
         complain(f"no text of the hash {key} is kept here: `normviz texts` lists those that are")
     try:
-        Store().drop_writing(kept_texts.kept())
+        Store().drop_writing(kept_texts.listed())
     except StoreError as error:
         complain(error)
     typer.echo(

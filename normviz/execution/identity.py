@@ -55,10 +55,10 @@ def write_identity(file: Path) -> None:
 def read_identity(file: Path) -> Identity | None:
     """The identity in a file; None if it holds none."""
     try:
-        it = Identity(**json.loads(file.read_text()))
+        identity = Identity(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return it if isinstance(it.pid, int) and it.pid > 0 else None
+    return identity if isinstance(identity.pid, int) and identity.pid > 0 else None
 
 
 def machine() -> str:

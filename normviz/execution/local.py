@@ -152,9 +152,9 @@ class _Child(Generic[T]):
         """Kill it. Returns the end of its task where it had sent that."""
         self.process.kill()
         self.process.wait()
-        found = list[Ended[T]]()
+        ends = list[Ended[T]]()
         with self.pipe, suppress(EOFError, OSError):
             while self.pipe.poll():
                 event = self.event_of(self.pipe.recv_bytes())
-                found += [event] if isinstance(event, Ended) else []
-        return found
+                ends += [event] if isinstance(event, Ended) else []
+        return ends

@@ -40,7 +40,9 @@ def write_configs(lanes: Sequence[Lane]) -> str:
             "name": lane.letter,
             "run": lane.key,
             "config": lane.settings(lane.config),
-            **({"repeats": [_seeds(it) for it in lane.repeats[1:]]} if lane.repeats else {}),
+            **(
+                {"repeats": [_seeds(repeat) for repeat in lane.repeats[1:]]} if lane.repeats else {}
+            ),
         }
         for lane in lanes
     ]
@@ -48,9 +50,9 @@ def write_configs(lanes: Sequence[Lane]) -> str:
     return json.dumps(whole, indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
-def _seeds(it: Recording) -> dict[str, str | int]:
-    config = configured(it.config)
-    return {"run": it.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
+def _seeds(recording: Recording) -> dict[str, str | int]:
+    config = configured(recording.config)
+    return {"run": recording.key, "init_seed": config.init_seed, "data_seed": config.data_seed}
 
 
 def read_configs(text: str) -> Configs:
@@ -65,13 +67,15 @@ def read_configs(text: str) -> Configs:
         ) from None
     except ValueError as error:
         raise ValueError(f"the configs can't be read as JSON: {error}") from None
-    found = _configs(read)
-    if not found or not all(isinstance(config, dict) for config in found):
+    configs = _configs(read)
+    if not configs or not all(isinstance(config, dict) for config in configs):
         raise ValueError(f"the JSON holds no config: allowed is {FORMS}")
-    if len(found) > MAX_LANES:
-        raise ValueError(f"the JSON has {len(found)} lanes, allowed are up to {MAX_LANES}")
-    lanes = tuple(RunConfig(**{str(k): _frozen(v) for k, v in config.items()}) for config in found)
-    return Configs(lanes, tuple(_notices(read, found)))
+    if len(configs) > MAX_LANES:
+        raise ValueError(f"the JSON has {len(configs)} lanes, allowed are up to {MAX_LANES}")
+    lanes = tuple(
+        RunConfig(**{str(k): _frozen(v) for k, v in config.items()}) for config in configs
+    )
+    return Configs(lanes, tuple(_notices(read, configs)))
 
 
 def _configs(read: Any) -> list[Any]:
@@ -86,12 +90,12 @@ def _configs(read: Any) -> list[Any]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON without duplicate names, of which Python would keep the last."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise ConfigError(f"the JSON names {cut(name)} twice in one object: name it once")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _frozen(value: Any) -> Any:
@@ -119,7 +123,7 @@ def _version(given: Any) -> str:
     )
 
 
-def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
+def _notices(read: dict[str, Any], configs: list[dict[str, Any]]) -> list[str]:
     notices = []
     given = read.get("engine", ENGINE)
     if given != ENGINE:
@@ -133,7 +137,7 @@ def _notices(read: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
             "inside a config are"
         )
     settings = [name for name in FIELDS if name in WRITTEN]
-    missing = [name for name in settings if any(name not in config for config in found)]
+    missing = [name for name in settings if any(name not in config for config in configs)]
     if missing:
         named = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
         notices.append(f"the configs do not name {named}: today's defaults fill in")

@@ -116,11 +116,11 @@ def _ours(lane: Lane) -> str:
     loss = lane.final_loss
     if loss is None:
         return ""
-    it = lane.recording
+    recording = lane.recording
     final = f"{loss:.6f}" if math.isfinite(loss) else str(loss)
-    chance = "" if it.started is None else f" (chance is {it.chance:.3f})"
-    n, steps = len(it.steps), lane.config.steps
-    so_far = f" after {n} of them" if n < steps and it.first_bad is None else ""
+    chance = "" if recording.started is None else f" (chance is {recording.chance:.3f})"
+    n, steps = len(recording.steps), lane.config.steps
+    so_far = f" after {n} of them" if n < steps and recording.first_bad is None else ""
     return f"The run that it repeats had {final} {TASKS[lane.config.task].unit}{so_far}{chance}. "
 
 
@@ -322,28 +322,28 @@ def _maps(c: RunConfig) -> tuple[tuple[str, str, str, Matrix], ...]:
 
 def roles(c: RunConfig) -> dict[str, str]:
     """How the names of drawn parameters end in the code shown, and the role of each."""
-    found = dict[str, str]()
+    endings = dict[str, str]()
     reads = "inputs" if TASKS[c.task].features else "tokens"
-    found[f"{reads}.weight"] = f"{reads}.weight"
+    endings[f"{reads}.weight"] = f"{reads}.weight"
     if c.family == "vit":
-        found["class_token.weight"] = "tokens.weight"
+        endings["class_token.weight"] = "tokens.weight"
     if c.positions == "learned" and "positions" not in FAMILIES[c.family].lacks:
-        found["positions.weight"] = "positions.weight"
+        endings["positions.weight"] = "positions.weight"
     if c.tied == "off":
-        found["head.weight"] = "head.weight"
+        endings["head.weight"] = "head.weight"
     if c.scheme not in SCHEMES:
-        found |= dict.fromkeys(("hidden.weight", "input.weight"), "cell.weight")
+        endings |= dict.fromkeys(("hidden.weight", "input.weight"), "cell.weight")
         if "cell.bias" in INITS[c.init].draws:
-            found |= {f"blocks.{i}.bias": "cell.bias" for i in range(c.depth)}
+            endings |= {f"blocks.{i}.bias": "cell.bias" for i in range(c.depth)}
     else:
         maps = [(name.split(".")[1], role) for name, _, role, _ in _maps(c)]
-        found |= {f"{name}.weight": f"{role}.weight" for name, role in maps}
-        found |= {f"{name}.bias": f"{role}.bias" for name, role in maps}
+        endings |= {f"{name}.weight": f"{role}.weight" for name, role in maps}
+        endings |= {f"{name}.bias": f"{role}.bias" for name, role in maps}
         for gate in STREAMS[SCHEMES[c.scheme].streams].matrices:
-            found |= {f"{branch}_{gate}.weight": "gate.weight" for branch in ("attention", "ffn")}
+            endings |= {f"{branch}_{gate}.weight": "gate.weight" for branch in ("attention", "ffn")}
     if reads == "inputs":
-        found["inputs.bias"] = "inputs.bias"
-    return found
+        endings["inputs.bias"] = "inputs.bias"
+    return endings
 
 
 def _draws(c: RunConfig) -> str:
@@ -548,16 +548,16 @@ def _main(lane: Lane) -> str:
             f"  # of {c.steps}: then the run counted as diverged",
         )
     loss = f", lambda *x: loss_with_z(*x, {c.zloss!r})" if c.zloss else ""
-    said = [
+    report = [
         "tail = losses[-max(1, len(losses) // 10) :]  # the last tenth",
         'print(f"final loss {sum(tail) / len(tail):.6f} (mean of the last {len(tail)})")',
     ]
     if c.steps == 0:
-        said = ['print(f"final loss {losses[0]:.6f} (at initialisation)")']
+        report = ['print(f"final loss {losses[0]:.6f} (at initialisation)")']
     lines = [
         "model, _ = build()",
         *_optimizers(c),
         f"losses = train(model, optimizers, batch, learning_rate, {steps}{loss}){note}",
-        *said,
+        *report,
     ]
     return "\n".join(['if __name__ == "__main__":', *(f"    {line}" for line in lines)])

@@ -140,8 +140,10 @@ def tables(lanes: Sequence[Lane]) -> dict[Table, pa.Table]:
 
     Raises ValueError for a lane without a run. `.to_pandas()` makes a DataFrame of one.
     """
-    runs = [(lane, it) for lane in lanes for it in (lane.recording, *lane.recordings[1:])]
-    probes = dict.fromkeys(key for _, it in runs for key in it.probes)
+    runs = [
+        (lane, recording) for lane in lanes for recording in (lane.recording, *lane.recordings[1:])
+    ]
+    probes = dict.fromkeys(key for _, recording in runs for key in recording.probes)
     return {
         "runs": _rows("runs", [_run(*run) for run in runs]),
         "steps": pa.concat_tables([steps(*run) for run in runs]).unify_dictionaries(),
@@ -151,9 +153,9 @@ def tables(lanes: Sequence[Lane]) -> dict[Table, pa.Table]:
     }
 
 
-def steps(lane: Lane, it: Recording) -> pa.Table:
+def steps(lane: Lane, recording: Recording) -> pa.Table:
     """One row a step of one of the lane's runs."""
-    s, c = it.steps, it.config
+    s, c = recording.steps, recording.config
     columns = {
         "step": s.step,
         "tokens": _tokens(c, s),
@@ -164,7 +166,7 @@ def steps(lane: Lane, it: Recording) -> pa.Table:
         "logit_rms": pa.array(s.logit_rms, mask=np.isnan(s.logit_rms)),
         "finite": _finite(c, s),
     }
-    return _table("steps", {**_names(lane, it, len(s.step)), **columns})
+    return _table("steps", {**_names(lane, recording, len(s.step)), **columns})
 
 
 def _tokens(config: Settings, steps: Steps) -> Any:
@@ -185,15 +187,15 @@ def _finite(config: Settings, steps: Steps) -> NDArray[np.bool_]:
     return np.isfinite(steps.loss) & np.isfinite(steps.grad_norm)
 
 
-def layers(lane: Lane, it: Recording) -> pa.Table:
+def layers(lane: Lane, recording: Recording) -> pa.Table:
     """One row a probe, recorded step and layer of one of the lane's runs; the layers that a probe does not
     have are not there."""
-    s, at = it.steps, list[np.ndarray]()
-    for i, key in enumerate(it.probes):
+    s, at = recording.steps, list[np.ndarray]()
+    for i, key in enumerate(recording.probes):
         values = s.layers[:, i]
         there = np.full(values.shape, True)
         there[:, : PROBES[key].first_layer] = False
-        if it.is_observed:
+        if recording.is_observed:
             there &= ~np.isnan(values)  # a gap
         elif key == UPDATES:
             there[np.isnan(values).all(axis=1)] = False
@@ -203,21 +205,21 @@ def layers(lane: Lane, it: Recording) -> pa.Table:
     value = s.layers[record, probe, layer]
     columns = {
         "step": s.layer_steps[record],
-        "probe": pa.DictionaryArray.from_arrays(probe.astype(np.int32), list(it.probes)),
+        "probe": pa.DictionaryArray.from_arrays(probe.astype(np.int32), list(recording.probes)),
         "layer": layer.astype(np.int64),
         "value": value,
         "finite": np.isfinite(value),
     }
-    return _table("layers", {**_names(lane, it, len(value)), **columns})
+    return _table("layers", {**_names(lane, recording, len(value)), **columns})
 
 
-def _names(lane: Lane, it: Recording, n: int) -> dict[str, pa.Array]:
+def _names(lane: Lane, recording: Recording, n: int) -> dict[str, pa.Array]:
     """The columns that name the lane and the run's seeds, `n` times the same."""
     same = np.zeros(n, np.int32)
     return {
         "lane": pa.DictionaryArray.from_arrays(same, [lane.letter]),
-        "run": pa.DictionaryArray.from_arrays(same, [it.key]),
-        **{name: _seed(it.config, name, n) for name in ("init_seed", "data_seed")},
+        "run": pa.DictionaryArray.from_arrays(same, [recording.key]),
+        **{name: _seed(recording.config, name, n) for name in ("init_seed", "data_seed")},
     }
 
 
@@ -228,17 +230,17 @@ def _seed(config: Settings, name: str, n: int) -> pa.Array:
     return pa.repeat(getattr(config, name), n)
 
 
-def _run(lane: Lane, it: Recording) -> dict[str, Any]:
-    c, started, bad = it.config, it.started, it.first_bad
+def _run(lane: Lane, recording: Recording) -> dict[str, Any]:
+    c, started, bad = recording.config, recording.started, recording.first_bad
     names = ("device", "engine", "threads", "parameters", "chance", "floor", "text")
     return {
         "lane": lane.letter,
-        "run": it.key,
+        "run": recording.key,
         "config": json.dumps(lane.settings(c), sort_keys=True, separators=(",", ":")),
-        "status": it.status,
-        "verdict": it.verdict.sentence,
-        "final_loss": it.final if len(it.steps) else None,
-        "held_out_loss": it.held_out,
+        "status": recording.status,
+        "verdict": recording.verdict.sentence,
+        "final_loss": recording.final if len(recording.steps) else None,
+        "held_out_loss": recording.held_out,
         **{name: getattr(started, name) if started else None for name in names},
         "bad_step": bad and bad.step,
         "bad_layer": bad and bad.layer,

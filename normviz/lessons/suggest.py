@@ -29,8 +29,8 @@ class Suggestion:
 def suggestions(lanes: Lanes) -> tuple[Suggestion, ...]:
     """Up to three changes that suit these lanes, the most informative first."""
     unlike = len(set(lanes))  # no suggestion makes two lanes equal
-    found = (s for s in _all(lanes) if s.lanes != lanes and len(set(s.lanes)) >= unlike)
-    return tuple(islice(found, MOST))
+    changes = (s for s in _all(lanes) if s.lanes != lanes and len(set(s.lanes)) >= unlike)
+    return tuple(islice(changes, MOST))
 
 
 def _all(lanes: Lanes) -> Iterator[Suggestion]:

@@ -32,8 +32,8 @@ class TourStep:
     """One step.
 
     look     what the charts show and where to look, without results; {1.depth} is lane B's depth
-    found    the result; its {names} are filled with `numbers`, computed from the lanes' runs
-    holds    whether the runs agree with `found`, because other hardware may give another result
+    result   the result; its {names} are filled with `numbers`, computed from the lanes' runs
+    holds    whether the runs agree with `result`, because other hardware may give another result
     at       the step at which the replay stops, because the text is about it; None: the last one
     """
 
@@ -42,7 +42,7 @@ class TourStep:
     lanes: Callable[[], Lanes]
     probe: str
     look: str
-    found: str
+    result: str
     numbers: Mapping[str, Callable[[Runs], str]]
     holds: Callable[[Runs], bool]
     question: Question | None = None
@@ -63,7 +63,7 @@ class TourStep:
         if not self.holds(runs):
             return None
         numbers = {name: of(runs) for name, of in self.numbers.items()}
-        return self.found.format(*(lane.config for lane in runs), **numbers)
+        return self.result.format(*(lane.config for lane in runs), **numbers)
 
 
 # The eleven steps.
@@ -121,9 +121,12 @@ def _lowest(runs: Runs) -> int:
     return finals.index(min(finals))
 
 
-def _logit(it: Recording) -> float:
+def _logit(recording: Recording) -> float:
     """The largest attention logit of any block at the last recorded step."""
-    return max(it.at("attn_logit_max", it.last, layer) for layer in range(1, it.depth + 1))
+    return max(
+        recording.at("attn_logit_max", recording.last, layer)
+        for layer in range(1, recording.depth + 1)
+    )
 
 
 def _recovered_share(runs: Runs) -> float:

@@ -21,8 +21,8 @@ def markov(rng: np.random.Generator, rows: int, length: int) -> tuple[Tokens, To
     picks = choices(SUCCESSOR_P, uniform(rng, (length, rows)))
     for t in range(length):
         states[t + 1] = SUCCESSORS[states[t], picks[t]]
-    found = np.ascontiguousarray(states.T)
-    return found[:, :-1], found[:, 1:]
+    sequences = np.ascontiguousarray(states.T)
+    return sequences[:, :-1], sequences[:, 1:]
 
 
 def choices(p: Floats, numbers: Floats) -> Tokens:
@@ -72,8 +72,8 @@ def pieces(
 
 def cut(codes: Tokens, starts: Tokens, length: int) -> tuple[Tokens, Tokens]:
     """The pieces of a text [n] from these offsets [rows], and the next characters [rows, length]."""
-    found = codes[starts[:, None] + np.arange(length + 1)]
-    return found[:, :-1], found[:, 1:]
+    windows = codes[starts[:, None] + np.arange(length + 1)]
+    return windows[:, :-1], windows[:, 1:]
 
 
 def examples(

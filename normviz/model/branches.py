@@ -16,7 +16,7 @@ from ..catalog.scheme import Slots
 from ..config import RunConfig
 from . import draws
 from .gains import Clock, Multiplier
-from .marks import drawn, kept
+from .marks import as_is, drawn
 from .norms import make_norm
 from .qk_norm import make_qk_norm, make_v_norm
 from .sites import Tap
@@ -43,8 +43,8 @@ class Dropout(nn.Module):
     def mask(self, size: int) -> NDArray[np.float32]:
         """The factors [size] of the present step: 0 or 1 / (1 - p)."""
         rng = draws.generator(self.name, self.seed, self.clock.step)
-        kept = draws.uniform(rng, size) >= self.p
-        return kept.astype(np.float32) / np.float32(1.0 - self.p)
+        mask = draws.uniform(rng, size) >= self.p
+        return mask.astype(np.float32) / np.float32(1.0 - self.p)
 
 
 HIDDEN = -1e30
@@ -68,7 +68,7 @@ class SpectralLinear(Linear):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__(inputs, outputs)
-        self.gamma = kept(nn.Parameter(torch.ones(())))
+        self.gamma = as_is(nn.Parameter(torch.ones(())))
         self.register_buffer("u", None, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class Attention(nn.Module):
             self.register_buffer(
                 "turn", torch.stack((turn.cos(), turn.sin())).float(), persistent=False
             )
-        self.sink = kept(nn.Parameter(torch.zeros(config.heads))) if config.sinks == "on" else None
+        self.sink = as_is(nn.Parameter(torch.zeros(config.heads))) if config.sinks == "on" else None
         inner = config.norm if slots.norm_inner else "none"
         self.norm_inner = make_norm(inner, width, config.steps)
         qkv = config.norm if slots.norm_qkv else "none"
@@ -148,7 +148,7 @@ class Attention(nn.Module):
         self.unit_qk = slots.unit_qk
         self.qk_gain = Multiplier(slots.qk_gain, width, clock)
         self.sizes_qk = slots.unit_qk or not slots.qk_gain.is_one
-        self.head_gain = kept(nn.Parameter(torch.ones(config.heads))) if slots.head_gain else None
+        self.head_gain = as_is(nn.Parameter(torch.ones(config.heads))) if slots.head_gain else None
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         B, T, D = x.shape

@@ -130,12 +130,12 @@ def write(text: str) -> EncodedText:
     symbols, other, named = len(alphabet), 0.0, "".join(map(chr, alphabet))
     if symbols > MAX_SYMBOLS:
         symbols = MAX_SYMBOLS
-        kept = np.sort(np.lexsort((alphabet, -counts))[: symbols - 1])
+        frequent = np.sort(np.lexsort((alphabet, -counts))[: symbols - 1])
         of = np.full(len(alphabet), symbols - 1)
-        of[kept] = np.arange(symbols - 1)
+        of[frequent] = np.arange(symbols - 1)
         codes = of[codes]
-        named = "".join(named[i] for i in kept) + OTHER
-        other = 1 - float(counts[kept].sum()) / len(points)
+        named = "".join(named[i] for i in frequent) + OTHER
+        other = 1 - float(counts[frequent].sum()) / len(points)
     codes = codes.astype(np.int64).reshape(-1)
     shares = np.bincount(trained(codes)) / len(trained(codes))
     digest = hashlib.sha256(text.encode()).hexdigest()

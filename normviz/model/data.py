@@ -64,8 +64,8 @@ class Task(ABC):
 
     def held_out_tensors(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Inputs and targets [B, T] of the held-out batch, on a device."""
-        found = self.held_out()
-        return None if found is None else _placed(found, device)
+        batch = self.held_out()
+        return None if batch is None else _placed(batch, device)
 
     @abstractmethod
     def _make(self, rng: np.random.Generator) -> tuple[Inputs, Tokens]: ...

@@ -97,26 +97,26 @@ def below(rng: np.random.Generator, n: int, shape: int | Sequence[int]) -> NDArr
 
 def normal(rng: np.random.Generator, shape: int | Sequence[int]) -> Floats:
     """The next standard normal numbers."""
-    found = np.empty(shape)
-    flat = found.reshape(-1)
+    numbers = np.empty(shape)
+    flat = numbers.reshape(-1)
     for at in range(0, flat.size, CHUNK):
         part = flat[at : at + CHUNK]
         words = rng.bit_generator.random_raw(part.size)
         whole: Floats = (words >> np.uint64(12)).astype(np.float64)
         part[:] = inverse_normal((whole * 2.0 + 1.0) * 2.0**-53)
-    return found
+    return numbers
 
 
 def inverse_normal(u: Floats) -> Floats:
     """The normal number [n] below which a share u [n] of all lies, for u in (0, 1)."""
     q = u - 0.5
-    found = _ratio(CENTRE, 0.180625 - q * q) * q
+    numbers = _ratio(CENTRE, 0.180625 - q * q) * q
     if (far := np.flatnonzero(np.abs(q) > 0.425)).size:
         q, u = q[far], u[far]
         r = np.sqrt(-_log(np.where(q < 0, u, 1.0 - u)))
         size = np.where(r <= 5.0, _ratio(MIDDLE, r - 1.6), _ratio(TAIL, r - 5.0))
-        found[far] = np.where(q < 0, -size, size)
-    return found
+        numbers[far] = np.where(q < 0, -size, size)
+    return numbers
 
 
 def _ratio(of: tuple[tuple[float, ...], tuple[float, ...]], r: Floats) -> Floats:
@@ -125,11 +125,11 @@ def _ratio(of: tuple[tuple[float, ...], tuple[float, ...]], r: Floats) -> Floats
 
 def _polynomial(coefficients: tuple[float, ...], r: Floats) -> Floats:
     """By Horner's rule, the highest power first."""
-    found = coefficients[0] * r + coefficients[1]
+    values = coefficients[0] * r + coefficients[1]
     for coefficient in coefficients[2:]:
-        found *= r
-        found += coefficient
-    return found
+        values *= r
+        values += coefficient
+    return values
 
 
 def _log(x: Floats) -> Floats:

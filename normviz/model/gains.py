@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..catalog.scheme import Gain
-from .marks import kept
+from .marks import as_is
 
 
 class Clock:
@@ -30,7 +30,7 @@ class Multiplier(nn.Module):
         start, self.factor = scaled(gain, width)
         if gain.learned:
             shape = (channels or width,) if gain.learned == "channel" else ()
-            self.weight = kept(nn.Parameter(torch.full(shape, start)))
+            self.weight = as_is(nn.Parameter(torch.full(shape, start)))
 
     def amount(self) -> Tensor | float:
         """The present factor: a number, or a tensor of shape [] or [channels]."""
@@ -59,7 +59,7 @@ class Shift(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.weight = kept(nn.Parameter(torch.zeros(width)))
+        self.weight = as_is(nn.Parameter(torch.zeros(width)))
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.weight
@@ -70,7 +70,7 @@ class OutputGate(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = kept(nn.Parameter(torch.zeros(())))
+        self.weight = as_is(nn.Parameter(torch.zeros(())))
 
     def forward(self, y: Tensor) -> Tensor:
         return y - nn.functional.silu(self.weight) * y.detach()

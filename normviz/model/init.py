@@ -28,7 +28,7 @@ from .branches import Attention, FeedForward
 from .constraint import constrain
 from .draws import generator, normal, uniform
 from .gnn import Messages
-from .marks import KEPT, mark_of
+from .marks import AS_IS, mark_of
 from .recurrent import Layer
 from .transformer import Block, Transformer
 
@@ -86,10 +86,10 @@ def initialise(model: Transformer, config: RunConfig) -> None:
         role = mark_of(parameter)
         if role is None:
             raise ValueError(
-                f"{name} has no initial value: mark it where it is made, with `kept` or `drawn` of "
+                f"{name} has no initial value: mark it where it is made, with `as_is` or `drawn` of "
                 "normviz.model.marks"
             )
-        if role == KEPT:
+        if role == AS_IS:
             continue
         draw = rule_of(config, role, parameter.shape)
         if draw is None:

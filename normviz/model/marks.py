@@ -1,6 +1,6 @@
 """The mark on each parameter that decides its initial value; `model.init` reads it.
 
-A module marks a parameter where it makes it: `kept`, or `drawn` by the rule of a role.
+A module marks a parameter where it makes it: `as_is`, or `drawn` by the rule of a role.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ..catalog.inits import ROLES
 Made = TypeVar("Made", bound=nn.Module | nn.Parameter)
 Module = TypeVar("Module", bound=nn.Module)
 
-KEPT = "kept"
+AS_IS = "as_is"
 _MARK = "initial_value"
 
 
-def kept(made: Made) -> Made:
+def as_is(made: Made) -> Made:
     """Mark a parameter, or all of a module that have no mark: it keeps the value it was made with."""
     for parameter in made.parameters() if isinstance(made, nn.Module) else (made,):
         if mark_of(parameter) is None:
-            setattr(parameter, _MARK, KEPT)
+            setattr(parameter, _MARK, AS_IS)
     return made
 
 
@@ -43,5 +43,5 @@ def drawn(module: Module, role: str) -> Module:
 
 
 def mark_of(parameter: nn.Parameter) -> str | None:
-    """KEPT, the role by which it is drawn, or None for a parameter without a mark."""
+    """AS_IS, the role by which it is drawn, or None for a parameter without a mark."""
     return getattr(parameter, _MARK, None)

@@ -12,7 +12,7 @@ from torch import nn
 from ..catalog import NORMS, norms
 from ..catalog.norm import Norm
 from .discovery import classes
-from .marks import drawn, kept
+from .marks import as_is, drawn
 
 Builder = Callable[..., nn.Module]
 NOTHING = nn.Identity()
@@ -47,16 +47,18 @@ def make_norm(key: str, width: int, steps: int = 0) -> nn.Module:
         return norm
     for matrix in NORMS[key].drawn:
         drawn(norm.get_submodule(matrix.name.removesuffix(".weight")), "norm")
-    return kept(norm)
+    return as_is(norm)
 
 
 SYMBOLS = (r"\gamma", "g", "w")
 KINDS = (nn.LayerNorm, nn.RMSNorm, *OWN.values())
-SCALES = sorted({one.name for norm in NORMS for one in norm.learns if one.symbol in SYMBOLS})
+SCALES = sorted(
+    {parameter.name for norm in NORMS for parameter in norm.learns if parameter.symbol in SYMBOLS}
+)
 
 
 def scales(module: nn.Module) -> list[nn.Parameter]:
     """The learned scales of all norms in a module: gamma, ScaleNorm's one number, the w of a scale 1 + w."""
-    norms = [one for one in module.modules() if isinstance(one, KINDS)]
-    found = [getattr(one, name, None) for one in norms for name in SCALES]
-    return [p for p in found if isinstance(p, nn.Parameter)]
+    norms = [norm for norm in module.modules() if isinstance(norm, KINDS)]
+    parameters = [getattr(norm, name, None) for norm in norms for name in SCALES]
+    return [p for p in parameters if isinstance(p, nn.Parameter)]

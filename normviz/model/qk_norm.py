@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .marks import kept
+from .marks import as_is
 
 EPS = 1e-6
 FULL_EPS = 1e-5
@@ -119,9 +119,9 @@ V: dict[str, Callable[[], nn.Module]] = {"off": nn.Identity, "on": VNorm}
 
 def make_qk_norm(key: str, heads: int, head: int) -> QKNorm:
     """A fresh QK-norm for `heads` heads of `head` channels. Raises KeyError for an unknown key."""
-    return kept(QK[key](heads, head))
+    return as_is(QK[key](heads, head))
 
 
 def make_v_norm(key: str) -> nn.Module:
     """A fresh V-norm. Raises KeyError for an unknown key."""
-    return kept(V[key]())
+    return as_is(V[key]())

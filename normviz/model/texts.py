@@ -49,17 +49,17 @@ class TextInfo:
 
     def sentence(self) -> str:
         """The counts, and how many rare characters became one symbol, if there are too many kinds."""
-        said = (
+        sentence = (
             f"{self.characters:,} characters, {self.distinct:,} distinct, unigram entropy "
             f"{self.entropy:.3f} nats (the chance line, over the nine tenths that are trained on)."
         )
         if self.distinct > self.symbols:
             rare = self.distinct - self.symbols + 1
-            said += (
+            sentence += (
                 f" More than {self.symbols} distinct characters: the {rare:,} rarest became one "
                 f"“other” symbol, {self.other:.1%} of the text."
             )
-        return said
+        return sentence
 
 
 def add(
@@ -113,7 +113,7 @@ def is_giver(key: str, visitor: str | None) -> bool:
 
 def given_by(visitor: str) -> list[str]:
     """The hashes of the stored texts that a visitor gave, the one used last first."""
-    return [key for key in kept() if is_giver(key, visitor)]
+    return [key for key in listed() if is_giver(key, visitor)]
 
 
 def is_private(key: str, visitor: str | None) -> bool:
@@ -138,7 +138,7 @@ def take_back(key: str, visitor: str) -> None:
         delete(key)
 
 
-def kept() -> list[str]:
+def listed() -> list[str]:
     """The hashes of all stored texts, the one used last first."""
     return [path.stem for path in sorted(_folder().glob("*.txt"), key=_age)]
 
@@ -152,9 +152,9 @@ def about(key: str) -> TextInfo:
 
 def written(config: RunConfig) -> EncodedText:
     """The text of a config in symbols. Raises TextError if it is not stored here or too short."""
-    found = write(read(config.text))
-    check_length(len(found.codes), config.seq_len)
-    return found
+    text = write(read(config.text))
+    check_length(len(text.codes), config.seq_len)
+    return text
 
 
 def read(key: str, data: Path | None = None) -> str:
@@ -176,7 +176,7 @@ def read(key: str, data: Path | None = None) -> str:
 
 def check(configs: Iterable[RunConfig], visitor: str | None) -> None:
     """Raise Refused where a visitor can't train one of these configs because they lack its text."""
-    for config in {(one.text, one.seq_len): one for one in configs}.values():
+    for config in {(config.text, config.seq_len): config for config in configs}.values():
         if why := obstacle(config, visitor):
             raise Refused(why)
 
@@ -285,12 +285,12 @@ def _make_room(needed: Callable[[], Collection[str]] | None, address: str) -> No
 def _owners(path: Path) -> set[str]:
     """The addresses that gave a text, each after an @; of visitors without one the visitor. A text that
     nobody gave on a page has one owner, with an empty name."""
-    found = set()
+    owners = set()
     for giver in _givers(path).glob("*"):
         with contextlib.suppress(OSError):
             address = giver.read_text("utf-8")
-            found.add(f"@{address}" if address else giver.name)
-    return found or {""}
+            owners.add(f"@{address}" if address else giver.name)
+    return owners or {""}
 
 
 def _full(is_needed: bool, is_much: bool) -> str:
@@ -355,5 +355,5 @@ def _bytes(path: Path) -> bytes:
 
 @lru_cache(maxsize=64)
 def _about(key: str) -> TextInfo:
-    found = write(read(key))
-    return TextInfo(len(found.codes), found.distinct, found.symbols, found.other, found.entropy)
+    text = write(read(key))
+    return TextInfo(len(text.codes), text.distinct, text.symbols, text.other, text.entropy)

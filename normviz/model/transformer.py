@@ -143,9 +143,9 @@ class Transformer(nn.Module):
 
     def stacked(self, x: Tensor, tap: Tap) -> Tensor:
         """The last state [B, T, D] after all blocks and the final norm, from the embedding x [B, T, D]."""
-        state = embedding = self.streams.show(self.kept(self.streams.enter(x)), 0, tap)
+        state = embedding = self.streams.show(self.rounded_state(self.streams.enter(x)), 0, tap)
         for b, block in enumerate(self.blocks, start=1):
-            state = self.streams.show(self.kept(block(state, tap, embedding)), b, tap)
+            state = self.streams.show(self.rounded_state(block(state, tap, embedding)), b, tap)
         return self.final_norm(self.streams.leave(state))
 
     def read_out(self, final: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ class Transformer(nn.Module):
             return x + self.positions.weight[:T]
         return x + self.waves[:T] if self.has_waves else x
 
-    def kept(self, state: Tensor) -> Tensor:
+    def rounded_state(self, state: Tensor) -> Tensor:
         """A state in the number format that the stream has between blocks."""
         return state if self.rounding is None else rounded(state, self.rounding)
 

@@ -57,9 +57,9 @@ def has_avx2() -> bool:
     """Whether CPU and operating system have the instructions of x86-64-v3, as NumPy found."""
     from numpy._core import _multiarray_umath as numpys  # pyrefly: ignore[missing-module-attribute]
 
-    found: dict[str, bool] = getattr(numpys, "__cpu_features__", {})
-    older = all(found.get(name, False) for name in ("AVX2", "FMA3", "F16C"))
-    return found.get("X86_V3", older)
+    features: dict[str, bool] = getattr(numpys, "__cpu_features__", {})
+    older = all(features.get(name, False) for name in ("AVX2", "FMA3", "F16C"))
+    return features.get("X86_V3", older)
 
 
 @cache

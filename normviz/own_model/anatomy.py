@@ -47,19 +47,19 @@ def inspect_config(text: str) -> Anatomy:
     return _of_source(source.from_config(source.parse_config(text)), None)
 
 
-def _of_source(found: source.Source, blocks: str | None) -> Anatomy:
+def _of_source(model_source: source.Source, blocks: str | None) -> Anatomy:
     starts = {
         name: float(p.detach().double().mean())
-        for name, p in found.model.named_parameters()
+        for name, p in model_source.model.named_parameters()
         if not p.is_meta and p.ndim <= 2 and p.numel()
     }
-    if any(p.is_meta for p in found.model.parameters()):
-        found.model.to("meta")
-    traced = trace_model(found.model, found.inputs, blocks)
+    if any(p.is_meta for p in model_source.model.parameters()):
+        model_source.model.to("meta")
+    traced = trace_model(model_source.model, model_source.inputs, blocks)
     for path, norm in traced.norms.items():
         if norm.start is None and norm.scale is not None:
             traced.norms[path] = replace(norm, start=starts.get(f"{path}.{norm.scale}"))
-    return anatomy_of(found.model, traced, found.name)
+    return anatomy_of(model_source.model, traced, model_source.name)
 
 
 def trace_model(
@@ -85,8 +85,8 @@ def anatomy_of(
     """The record of what a trace shows."""
     stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
     count = sum({id(p): p.numel() for p in model.parameters()}.values())
-    found = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
-    return replace(found, lint=lint(model, traced, found, optimizer))
+    anatomy = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
+    return replace(anatomy, lint=lint(model, traced, anatomy, optimizer))
 
 
 def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
@@ -94,8 +94,8 @@ def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
     if not each.blocks:
         count = len(each.stack.blocks)
         return StackFound(each.stack.path, each.stack.kinds, count, None, None, named.why)
-    formulas = dict.fromkeys(text for it in each.blocks for text in formulas_of(it))
-    scales = dict.fromkeys(text for it in each.blocks for text in scales_of(it, traced))
+    formulas = dict.fromkeys(text for block in each.blocks for text in formulas_of(block))
+    scales = dict.fromkeys(text for block in each.blocks for text in scales_of(block, traced))
     return StackFound(
         each.stack.path,
         each.stack.kinds,
@@ -123,7 +123,7 @@ def _few(texts: list[str]) -> tuple[str, ...]:
 def _notes(each: placement.StackTrace, traced: placement.Trace) -> tuple[str, ...]:
     """What could not be followed."""
     notes = []
-    hidden = sorted({_relative(name, each) for it in each.blocks for name in it.hidden})
+    hidden = sorted({_relative(name, each) for block in each.blocks for name in block.hidden})
     if hidden:
         notes.append(
             f"the inside of {', '.join(hidden[:4])}: what it does depends on values, and there are none"
@@ -150,42 +150,49 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
     for block in each.blocks:
         queries = scheme_of.qk_names(block)
         for name in sorted(_stream_norms(block) - queries):
-            it = traced.norms.get(name)
-            if it is None:
+            probed_norm = traced.norms.get(name)
+            if probed_norm is None:
                 kind = name.split("(")[0]
-                found = NormFound(
+                record = NormFound(
                     placement.NORMS.get(kind), f"a call of {kind}", None, "unknown", None, 0
                 )
             else:
-                found = NormFound(it.key, it.label, it.eps, it.gain, it.start, 0)
-            count[found] += 1
+                record = NormFound(
+                    probed_norm.key,
+                    probed_norm.label,
+                    probed_norm.eps,
+                    probed_norm.gain,
+                    probed_norm.start,
+                    0,
+                )
+            count[record] += 1
     return tuple(replace(norm, count=n) for norm, n in count.most_common())
 
 
 def _stream_norms(block: placement.BlockTrace) -> set[str]:
     """Names of the norms that a block's result was computed with."""
-    found: set[str] = set()
+    names: set[str] = set()
     todo, seen = [block.result], set[int]()
     while todo:
-        it = todo.pop()
-        if id(it) in seen:
+        symbol = todo.pop()
+        if id(symbol) in seen:
             continue
-        seen.add(id(it))
-        if isinstance(it, Normed):
-            found.add(it.name)
-        of = getattr(it, "of", ())
+        seen.add(id(symbol))
+        if isinstance(symbol, Normed):
+            names.add(symbol.name)
+        of = getattr(symbol, "of", ())
         todo += list(of) if isinstance(of, tuple) else [of]
-        todo += [it.first, it.second] if isinstance(it, Sum) else []
-    return found
+        todo += [symbol.first, symbol.second] if isinstance(symbol, Sum) else []
+    return names
 
 
 def qk_of(blocks: Sequence[placement.BlockTrace], traced: placement.Trace) -> str | None:
     """none, head, full; None where attention is one module that hides its queries and keys. Of blocks
     that differ, those with such norms count."""
-    found = [one for block in blocks for one in scheme_of.qk_norms(block)]
-    if not found:
+    norms = [norm for block in blocks for norm in scheme_of.qk_norms(block)]
+    if not norms:
         return "none" if any(block.products for block in blocks) else None
-    widths = {(traced.norms[n.name].width if n.name in traced.norms else d) == d for n, d in found}
+    widths = {(traced.norms[n.name].width if n.name in traced.norms else d) == d for n, d in norms}
     return "head" if True in widths else "full"
 
 
@@ -198,43 +205,43 @@ def formulas_of(block: placement.BlockTrace) -> list[str]:
         whole = scheme_of.written(block) if not isinstance(block.result, Stream) else ""
         return [f"block: {whole}"] if whole and len(whole) < 200 else []
     return [
-        f"{_role(it)}: {_formula(it, *_norms_of_stream(block.judged, number))}"
-        for number, it in enumerate(block.judged.sublayers)
+        f"{_role(sublayer)}: {_formula(sublayer, *_norms_of_stream(block.judged, number))}"
+        for number, sublayer in enumerate(block.judged.sublayers)
     ]
 
 
 def _norms_of_stream(judged: Judged, number: int) -> tuple[bool, bool]:
     """Whether a sublayer begins with a norm on the stream itself, and whether it ends with one. The norm
     between two sublayers is written as the next one's where the block begins with such a norm."""
-    it = judged.sublayers[number]
+    sublayer = judged.sublayers[number]
     if judged.enters is None:
-        return False, it.norm_main is not None
+        return False, sublayer.norm_main is not None
     before = judged.sublayers[number - 1].norm_main if number else judged.enters
-    return before is not None, it is judged.sublayers[-1] and it.norm_main is not None
+    return before is not None, sublayer is judged.sublayers[-1] and sublayer.norm_main is not None
 
 
-def _role(it: Sublayer) -> str:
-    return " and ".join(dict.fromkeys(_letter(branch)[1] for branch in _in_order(it)))
+def _role(sublayer: Sublayer) -> str:
+    return " and ".join(dict.fromkeys(_letter(branch)[1] for branch in _in_order(sublayer)))
 
 
-def _in_order(it: Sublayer) -> list[Branch]:
+def _in_order(sublayer: Sublayer) -> list[Branch]:
     """The branches of a sublayer: attention first, whatever is added first."""
     order = [*placement.ROLES.values(), placement.OTHER]
-    return sorted(it.branches, key=lambda branch: order.index(_letter(branch)))
+    return sorted(sublayer.branches, key=lambda branch: order.index(_letter(branch)))
 
 
 def _letter(branch: Branch) -> tuple[str, str]:
     return placement.ROLES.get(branch.role, placement.OTHER)
 
 
-def _formula(it: Sublayer, begins: bool, ends: bool) -> str:
+def _formula(sublayer: Sublayer, begins: bool, ends: bool) -> str:
     x = "N(x)" if begins else "x"
     branches = []
-    for branch in _in_order(it):
+    for branch in _in_order(sublayer):
         inner = f"{_letter(branch)[0]}({f'N({x})' if branch.norm_in else x})"
         inner = f"N({inner})" if branch.norm_out else inner
         branches.append(f"{_factor(branch.scaled)}{inner}")
-    whole = f"{_factor(it.skip_scaled)}{x} + {' + '.join(branches)}"
+    whole = f"{_factor(sublayer.skip_scaled)}{x} + {' + '.join(branches)}"
     return f"N({whole})" if ends else whole
 
 
@@ -248,18 +255,18 @@ def scales_of(block: placement.BlockTrace, traced: placement.Trace) -> list[str]
     """The gains of a block, in words."""
     if block.judged is None:
         return []
-    found = []
+    gains = []
     for sublayer in block.judged.sublayers:
         every = [(f"{_letter(b)[1]} branch", b.scaled) for b in sublayer.branches]
         for what, by in (*every, ("skip path", sublayer.skip_scaled)):
             if by:
-                found.append(f"{what} times {_said(by, traced)}")
+                gains.append(f"{what} times {_factor_words(by, traced)}")
     if block.judged.scaled:
-        found.append(f"block times {_said(block.judged.scaled, traced)}")
-    return found
+        gains.append(f"block times {_factor_words(block.judged.scaled, traced)}")
+    return gains
 
 
-def _said(by: str, traced: placement.Trace) -> str:
+def _factor_words(by: str, traced: placement.Trace) -> str:
     """A factor: a number, or a learned parameter with its first value."""
     name = by.removeprefix("1/")
     parameter = traced.scales.get(name)

@@ -25,8 +25,8 @@ def answers(stack: StackFound | None) -> dict[str, str | None]:
     key = stack.placement
     final = {"no": "no", "not told": None}.get(stack.final_words, "yes")
     embed = "yes" if stack.embed_norm else "no"
-    found = (GAINS_ASIDE.get(key or "", key), stack.norm_key, final, stack.qk_norm, embed)
-    return dict(zip(FIELDS, found, strict=True))
+    values = (GAINS_ASIDE.get(key or "", key), stack.norm_key, final, stack.qk_norm, embed)
+    return dict(zip(FIELDS, values, strict=True))
 
 
 def made_again(row: Model, stack: StackFound | None, version: str) -> Model:
@@ -37,30 +37,30 @@ def made_again(row: Model, stack: StackFound | None, version: str) -> Model:
     """
     here = answers(stack)
     read = FIELDS if row.told == CODE else row.by_code
-    kept = tuple(name for name in read if here[name] != getattr(row, name))
-    if here["placement"] is None or "placement" in kept:
+    by_code = tuple(name for name in read if here[name] != getattr(row, name))
+    if here["placement"] is None or "placement" in by_code:
         return row
-    told: dict[str, Any] = {name: here[name] for name in FIELDS if name not in kept}
+    told: dict[str, Any] = {name: here[name] for name in FIELDS if name not in by_code}
     open_ = row.open if row.placement else ""
-    return replace(row, **told, told=DATA_FLOW, transformers=version, by_code=kept, open=open_)
+    return replace(row, **told, told=DATA_FLOW, transformers=version, by_code=by_code, open=open_)
 
 
-def rows_of(model: str, kind: str, year: int | None, it: Anatomy, version: str) -> list[Model]:
+def rows_of(model: str, kind: str, year: int | None, anatomy: Anatomy, version: str) -> list[Model]:
     """Rows of a model type that the census does not have: one for each stack with other answers."""
-    found: dict[tuple[str | None, ...], Model] = {}
-    for stack in it.stacks:
+    rows: dict[tuple[str | None, ...], Model] = {}
+    for stack in anatomy.stacks:
         start = Model(model, kind, stack.kinds[0], open=stack.why, year=year, transformers=version)
-        found.setdefault(tuple(answers(stack).values()), made_again(start, stack, version))
-    return [*found.values()]
+        rows.setdefault(tuple(answers(stack).values()), made_again(start, stack, version))
+    return [*rows.values()]
 
 
-def stack_of(row: Model, it: Anatomy | str | None) -> StackFound | None:
+def stack_of(row: Model, anatomy: Anatomy | str | None) -> StackFound | None:
     """The stack whose blocks are of the row's class, or hold it."""
-    if it is None or isinstance(it, str):
+    if anatomy is None or isinstance(anatomy, str):
         return None
-    named = [stack for stack in it.stacks if row.layer in stack.kinds]
-    alike = {(stack.placement, stack.kinds) for stack in it.stacks}
-    return named[-1] if named else (it.stacks[0] if len(alike) == 1 else None)
+    named = [stack for stack in anatomy.stacks if row.layer in stack.kinds]
+    alike = {(stack.placement, stack.kinds) for stack in anatomy.stacks}
+    return named[-1] if named else (anatomy.stacks[0] if len(alike) == 1 else None)
 
 
 CONFIRMED, CONTRADICTED, TOLD_HERE, TOLD_THERE, OPEN, NOT_RUN = (
@@ -82,12 +82,12 @@ class Compared:
 def compared(rows: Iterable[Model], tried: Mapping[str, Anatomy | str]) -> Iterator[Compared]:
     """Each row beside its model's anatomy, or the sentence why there is none."""
     for row in rows:
-        it = tried.get(row.model, "no anatomy of it was made")
-        stack = stack_of(row, it)
-        if isinstance(it, str):
-            yield Compared(row, None, NOT_RUN, it)
+        anatomy = tried.get(row.model, "no anatomy of it was made")
+        stack = stack_of(row, anatomy)
+        if isinstance(anatomy, str):
+            yield Compared(row, None, NOT_RUN, anatomy)
         elif stack is None:
-            ran = ", ".join(kind for each in it.stacks for kind in each.kinds)
+            ran = ", ".join(kind for each in anatomy.stacks for kind in each.kinds)
             yield Compared(row, None, NOT_RUN, f"{row.layer} is not in what ran: {ran}")
         else:
             yield Compared(row, stack, *_outcome(row, stack))
@@ -124,14 +124,14 @@ SEEN = {
 """Why the data flow and the code differ in a field, by model: from the paths of the norms found."""
 
 
-def differences(it: Compared) -> list[str]:
+def differences(comparison: Compared) -> list[str]:
     """The fields in which data flow and code differ, each with what both say."""
-    here = answers(it.stack)
-    there = {name: getattr(it.row, name) for name in FIELDS[1:]}
+    here = answers(comparison.stack)
+    there = {name: getattr(comparison.row, name) for name in FIELDS[1:]}
     return [
-        f"{name}: code {said}, data flow {here[name]}"
-        for name, said in there.items()
-        if None not in (here[name], said) and here[name] != said
+        f"{name}: code {answer}, data flow {here[name]}"
+        for name, answer in there.items()
+        if None not in (here[name], answer) and here[name] != answer
     ]
 
 

@@ -73,9 +73,9 @@ BLOCKS = {
 def _numbers(value: object, name: str = "") -> list[tuple[str, float]]:
     """All numbers in a configuration, by the name of the setting."""
     if isinstance(value, dict):
-        return [one for key, each in value.items() for one in _numbers(each, str(key))]
+        return [number for key, each in value.items() for number in _numbers(each, str(key))]
     if isinstance(value, list):
-        return [one for each in value for one in _numbers(each, name)]
+        return [number for each in value for number in _numbers(each, name)]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return [(name, value)]
     return []

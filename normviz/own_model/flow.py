@@ -118,8 +118,8 @@ class Flow(TorchFunctionMode):
     # What is known of tensors
 
     def _get(self, tensor: Tensor) -> Tag | None:
-        found = self._tags.get(id(tensor))
-        return found[1] if found is not None and found[0]() is tensor else None
+        entry = self._tags.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
 
     def _set(self, tensor: Tensor, tag: Tag) -> None:
         self._tags[id(tensor)] = weakref.ref(tensor), tag
@@ -205,8 +205,8 @@ class Flow(TorchFunctionMode):
         base = tensor if tensor._base is None else tensor._base
         if isinstance(base, nn.Parameter):
             return base
-        found = self._chosen.get(id(base))
-        return found[1] if found is not None and found[0]() is base else None
+        entry = self._chosen.get(id(base))
+        return entry[1] if entry is not None and entry[0]() is base else None
 
     # Residual sums
 
@@ -320,21 +320,25 @@ class Flow(TorchFunctionMode):
 
     def plan(self, names: dict[int, str]) -> Plan:
         """The block's parameters; `names` has the name of each by its identity."""
-        found = Plan()
+        plan = Plan()
         for origin in self.query_key:
             if origin is None or id(origin.weight) not in names:
-                found.query_key = []
+                plan.query_key = []
                 break
             rows = None if origin.channels is None else tuple(sorted(origin.channels))
-            one = (names[id(origin.weight)], origin.axis, rows)
-            if one not in found.query_key:
-                found.query_key.append(one)
-        lasts = [it.last for it in self.sums if not it.has_attention and it.last is not None]
+            part = (names[id(origin.weight)], origin.axis, rows)
+            if part not in plan.query_key:
+                plan.query_key.append(part)
+        lasts = [
+            sublayer.last
+            for sublayer in self.sums
+            if not sublayer.has_attention and sublayer.last is not None
+        ]
         if not lasts and len(self.sums) == 1:  # attention and FFN beside each other
             lasts = [self.sums[0].last] if self.sums[0].last is not None else []
         if lasts:
-            found.last_ffn = names.get(id(lasts[-1]))
-        return found
+            plan.last_ffn = names.get(id(lasts[-1]))
+        return plan
 
 
 def _resolved(tag: Tag, tensor: Tensor) -> Origin | None:
@@ -351,12 +355,14 @@ def _merged(known: list[tuple[Tensor, Tag]], result: Tensor) -> Origin | None:
     first = origins[0]
     if first.is_seen_by(result):
         return first
-    if any(one.weight is not first.weight for one in origins):
+    if any(origin.weight is not first.weight for origin in origins):
         return None
     held = [_resolved(tag, x) for x, tag in known if tag.origin is not None]
-    if any(one is None or one.channels is None for one in held):
+    if any(origin is None or origin.channels is None for origin in held):
         return Origin(first.weight, first.axis)
-    channels = frozenset().union(*(one.channels for one in held if one and one.channels))
+    channels = frozenset().union(
+        *(origin.channels for origin in held if origin and origin.channels)
+    )
     return Origin(first.weight, first.axis, None, channels)
 
 

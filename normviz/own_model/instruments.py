@@ -274,9 +274,11 @@ class Instruments:
             ("branch_in_rms", "reads"),
             ("sum_rms", "total"),
         ):
-            found = [value for it in flow.sums if (value := getattr(it, name)) is not None]
-            if found and len(found) == len(flow.sums):
-                self.put(key, layer, torch.stack([x.double() for x in found]).mean())
+            values = [
+                value for sublayer in flow.sums if (value := getattr(sublayer, name)) is not None
+            ]
+            if values and len(values) == len(flow.sums):
+                self.put(key, layer, torch.stack([x.double() for x in values]).mean())
         if not flow.sums:
             self._note("branches", "no sum of the stream and a branch was seen in a block")
         if len(flow.attention) == 1:
@@ -410,7 +412,7 @@ class Instruments:
 
 def norm_scales(block: nn.Module) -> list[nn.Parameter]:
     """The learned scales of all norms in a block, told by what its modules compute."""
-    found: list[nn.Parameter] = []
+    scales: list[nn.Parameter] = []
     for leaf in block.modules():
         own = list(leaf.parameters(recurse=False))
         if any(True for _ in leaf.children()) or not own or any(p.ndim > 1 for p in own):
@@ -419,8 +421,8 @@ def norm_scales(block: nn.Module) -> list[nn.Parameter]:
         if norm is None or norm.over == "channel" or norm.start is None:
             continue
         apart = [abs(float(p.detach().float().mean()) - norm.start) for p in own]
-        found.append(own[apart.index(min(apart))])
-    return found
+        scales.append(own[apart.index(min(apart))])
+    return scales
 
 
 def experts(block: nn.Module, name: str) -> list[str]:
@@ -469,7 +471,7 @@ def _wide(x: Tensor) -> Tensor:
 
 def _is_sharded(p: Tensor) -> bool:
     placements = getattr(p, "placements", ())
-    return any(one.is_shard() for one in placements)
+    return any(placement.is_shard() for placement in placements)
 
 
 def _local(p: Tensor) -> Tensor:
@@ -496,7 +498,7 @@ def _foreach_norm(grads: Sequence[Tensor]) -> Iterable[Tensor]:
 
 def _reduced(parameters: Sequence[Tensor], squares: Tensor, sharded: Sequence[bool]) -> Tensor:
     """The squares of shards, summed over the processes that hold them: one all-reduce."""
-    mesh = next(p.device_mesh for p, it in zip(parameters, sharded, strict=True) if it)  # pyrefly: ignore[missing-attribute]
+    mesh = next(p.device_mesh for p, is_shard in zip(parameters, sharded, strict=True) if is_shard)  # pyrefly: ignore[missing-attribute]
     mask = torch.tensor(sharded, device=squares.device)
     parts = torch.where(mask, squares, 0.0)
     torch.distributed.all_reduce(parts, group=mesh.get_group())

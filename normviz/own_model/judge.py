@@ -53,32 +53,32 @@ class Judged:
 
 def judge(result: Symbol) -> Judged:
     """Decompose a block's result. Raises Undecided."""
-    found = Judged([])
+    judged = Judged([])
     stream = bare(result)
     while not isinstance(stream, Stream):
-        stream, sublayer = _peel(stream, found)
+        stream, sublayer = _peel(stream, judged)
         if sublayer is not None:
-            found.sublayers.insert(0, sublayer)
-    if not found.sublayers:
+            judged.sublayers.insert(0, sublayer)
+    if not judged.sublayers:
         raise Undecided("no residual addition was found")
-    return found
+    return judged
 
 
 TURNS = 2
 """A sum of three terms has three ways to put its parentheses: one is written, two are left to try."""
 
 
-def _peel(stream: Symbol, found: Judged, turns: int = TURNS) -> tuple[Symbol, Sublayer | None]:
+def _peel(stream: Symbol, judged: Judged, turns: int = TURNS) -> tuple[Symbol, Sublayer | None]:
     """The input of the last sublayer, and that sublayer."""
     main = None
     if isinstance(stream, Normed):
         main = stream.name
         stream = bare(stream.of)
         if isinstance(stream, Stream):
-            found.enters = main
+            judged.enters = main
             return stream, None
-    if isinstance(stream, Scaled) and stream.number and main is None and not found.sublayers:
-        found.scaled = stream.by
+    if isinstance(stream, Scaled) and stream.number and main is None and not judged.sublayers:
+        judged.scaled = stream.by
         stream = bare(stream.of)
     if isinstance(stream, Scaled):
         raise Undecided(f"the stream is multiplied by {stream.by}")
@@ -94,7 +94,7 @@ def _peel(stream: Symbol, found: Judged, turns: int = TURNS) -> tuple[Symbol, Su
             continue
         return source, Sublayer(branches, main, scale, number)
     if turns and (turned := _turned(stream)) is not None:
-        return _peel(Normed(main, turned) if main else turned, found, turns - 1)
+        return _peel(Normed(main, turned) if main else turned, judged, turns - 1)
     raise why
 
 
@@ -103,9 +103,9 @@ def _turned(stream: Sum) -> Sum | None:
     for side, other in ((stream.first, stream.second), (stream.second, stream.first)):
         side = bare(side)
         if isinstance(side, Sum):
-            for kept, moved in ((side.first, side.second), (side.second, side.first)):
-                if isinstance(bare(kept), Stream | Normed) and not isinstance(bare(moved), Stream):
-                    return Sum(kept, Sum(moved, other))
+            for term, moved in ((side.first, side.second), (side.second, side.first)):
+                if isinstance(bare(term), Stream | Normed) and not isinstance(bare(moved), Stream):
+                    return Sum(term, Sum(moved, other))
     return None
 
 
@@ -158,9 +158,9 @@ def _unwrapped(rest: Symbol, source: Symbol, branch: Branch) -> Symbol:
     return Made((rest.first, rest.second)) if isinstance(rest, Sum) and _is_inner(rest) else rest
 
 
-def _is_inner(it: Sum) -> bool:
+def _is_inner(addition: Sum) -> bool:
     """Whether one term depends on the other: an addition inside one branch, not two branches."""
-    return _holds(it.first, it.second) or _holds(it.second, it.first)
+    return _holds(addition.first, addition.second) or _holds(addition.second, addition.first)
 
 
 def _holds(symbol: Symbol, part: Symbol) -> bool:
@@ -201,17 +201,17 @@ def _walk(
             _walk(of, source, branch, starts, seen)
 
 
-def placement(it: Judged) -> str:
+def placement(judged: Judged) -> str:
     """The catalogue's key, gains aside. Raises Undecided if sublayers differ or the placement has no key."""
-    if it.enters and len(it.sublayers) > 1:
-        inner = {_form(s) for s in it.sublayers[:-1]}
-        if inner == {"post"} and _form(it.sublayers[-1]) == "none":
+    if judged.enters and len(judged.sublayers) > 1:
+        inner = {_form(s) for s in judged.sublayers[:-1]}
+        if inner == {"post"} and _form(judged.sublayers[-1]) == "none":
             return "skip_norm"
-    if it.enters:
+    if judged.enters:
         raise Undecided("a norm stands on the stream itself before the first sublayer")
-    form = _common_form(it)
-    factors = [(s.skip_scaled, s.by_number) for s in it.sublayers if s.skip_scaled]
-    factors += [(it.scaled, True)] if it.scaled else []
+    form = _common_form(judged)
+    factors = [(s.skip_scaled, s.by_number) for s in judged.sublayers if s.skip_scaled]
+    factors += [(judged.scaled, True)] if judged.scaled else []
     for by, is_number in factors:
         # A number that scales a stream that is only read through norms is a factor of the branches.
         if not (is_number and form in READ_THROUGH_NORMS):
@@ -224,12 +224,12 @@ MAIN = {"attention", "mlp"}
 """The roles of branches that a sublayer of every block has."""
 
 
-def _common_form(it: Judged) -> str:
+def _common_form(judged: Judged) -> str:
     """The form of all sublayers, else of attention and feed-forward. Raises Undecided."""
-    each = [_form(s) for s in it.sublayers]
+    each = [_form(s) for s in judged.sublayers]
     if len(each) > 1:  # two parts of one sublayer, such as routed and shared experts
         each = ["pre" if form == "parallel" else form for form in each]
-    roles = [{branch.role for branch in s.branches} for s in it.sublayers]
+    roles = [{branch.role for branch in s.branches} for s in judged.sublayers]
     main = {form for form, of in zip(each, roles, strict=True) if of & MAIN}
     both = set().union(*roles) >= MAIN
     forms = main if len(set(each)) > 1 and both and len(main) == 1 else set(each)
@@ -247,17 +247,17 @@ FORMS = {
 """By (norm before the branch, norm after it, norm on the sum)."""
 
 
-def _form(it: Sublayer) -> str:
-    shapes = {(b.norm_in is not None, b.norm_out is not None) for b in it.branches}
+def _form(sublayer: Sublayer) -> str:
+    shapes = {(b.norm_in is not None, b.norm_out is not None) for b in sublayer.branches}
     if len(shapes) > 1:
         raise Undecided("parallel branches whose norms differ")
     (shape,) = shapes
-    form = FORMS.get((*shape, it.norm_main is not None))
+    form = FORMS.get((*shape, sublayer.norm_main is not None))
     if form is None:
         raise Undecided("norms behind the branch and on the sum")
-    if len(it.branches) == 1:
+    if len(sublayer.branches) == 1:
         return form
     if form != "pre":
-        raise Undecided(f"{len(it.branches)} parallel branches, {form}")
-    names = {b.norm_in for b in it.branches}
-    return "parallel_two" if 1 < len(names) == len(it.branches) else "parallel"
+        raise Undecided(f"{len(sublayer.branches)} parallel branches, {form}")
+    names = {b.norm_in for b in sublayer.branches}
+    return "parallel_two" if 1 < len(names) == len(sublayer.branches) else "parallel"

@@ -56,18 +56,18 @@ def duel(
         model = move(make_model(), placement, inputs=inputs, blocks=blocks, norm=norm).train()
         made = (optimizer or _adamw)(model.parameters())
         torch.manual_seed(seed + 1)
-        with watch(model, made, blocks=blocks, to=to) as it:
+        with watch(model, made, blocks=blocks, to=to) as watcher:
             # The placement also where others look like it.
-            it.settings = it.settings.replace(placement=placement, batches=name)
+            watcher.settings = watcher.settings.replace(placement=placement, batches=name)
             for _, batch in zip(range(steps), cycle(given), strict=False):
                 value = (loss or _loss)(model, batch)
                 made.zero_grad()
                 value.backward()
-                it.step(value)
+                watcher.step(value)
                 made.step()
                 if not math.isfinite(value.item()):
                     break
-        return it.result
+        return watcher.result
 
     with torch.random.fork_rng():
         return Duel(*map(trained, placements))

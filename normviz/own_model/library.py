@@ -44,13 +44,13 @@ def library(part: str = "") -> Any:
 def models() -> dict[str, tuple[str, str]]:
     """Kind and class name of each model type."""
     tables = library(".models.auto.modeling_auto")
-    found: dict[str, tuple[str, str]] = {}
+    classes: dict[str, tuple[str, str]] = {}
     for kind, names in TABLES.items():
         for name in names:
             for key, made in getattr(tables, f"MODEL_FOR_{name}_MAPPING_NAMES").items():
-                first = found.get(key, (kind, made if isinstance(made, str) else made[0]))
-                found[key] = (kind, first[1]) if kind in LANGUAGE else first
-    return found
+                first = classes.get(key, (kind, made if isinstance(made, str) else made[0]))
+                classes[key] = (kind, first[1]) if kind in LANGUAGE else first
+    return classes
 
 
 COPYRIGHT = re.compile(r"Copyright\s*(?:\(c\)\s*)?(\d{4})")
@@ -67,6 +67,6 @@ def year(path: Path) -> int | None:
     """The first year in the copyright notice of a model's code, else of its configuration's code."""
     beside = path.with_name(path.name.replace("modeling_", "configuration_"))
     for file in (path, beside):
-        if file.exists() and (found := COPYRIGHT.search(file.read_text(encoding="utf-8")[:HEAD])):
-            return int(found[1])
+        if file.exists() and (notice := COPYRIGHT.search(file.read_text(encoding="utf-8")[:HEAD])):
+            return int(notice[1])
     return None

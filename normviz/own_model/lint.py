@@ -24,12 +24,12 @@ NEAR = 0.15
 
 
 def lint(
-    model: nn.Module, traced: placement.Trace, found: Anatomy, optimizer: Any = None
+    model: nn.Module, traced: placement.Trace, anatomy: Anatomy, optimizer: Any = None
 ) -> tuple[str, ...]:
     """All findings, each once."""
-    said: dict[str, None] = {}
+    findings: dict[str, None] = {}
     stacks = [each for each in traced.stacks if each.runs]
-    for each, record in zip(stacks, found.stacks, strict=True):
+    for each, record in zip(stacks, anatomy.stacks, strict=True):
         if not each.blocks:
             continue
         for sentence in (
@@ -39,19 +39,19 @@ def lint(
             *_post_depth(record),
             *_two_factors(model, each, record),
         ):
-            said[sentence] = None
+            findings[sentence] = None
     for sentence in (*_gammas(model, traced, optimizer), *_eps(model, traced)):
-        said[sentence] = None
-    return tuple(said)
+        findings[sentence] = None
+    return tuple(findings)
 
 
-def _final(each: placement.StackTrace, it: StackFound) -> Iterator[str]:
-    if it.placement is None or it.final_norm is not None or each.goes_on:
+def _final(each: placement.StackTrace, record: StackFound) -> Iterator[str]:
+    if record.placement is None or record.final_norm is not None or each.goes_on:
         return
-    key = "pre" if it.placement == "pre_nofinal" else it.placement
+    key = "pre" if record.placement == "pre_nofinal" else record.placement
     if SCHEMES[key].final_norm:
         yield (
-            f"{it.path}: {SCHEMES.label(key)} without a final norm: the stream leaves the last block "
+            f"{record.path}: {SCHEMES.label(key)} without a final norm: the stream leaves the last block "
             "unnormalised, and the logits grow with it"
         )
 
@@ -70,33 +70,33 @@ def _twice(each: placement.StackTrace) -> Iterator[str]:
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
     """Norms on norms, without a gain between them."""
-    for it in placement.sources(symbol):
-        if isinstance(it, Normed) and isinstance(below := bare(it.of), Normed):
-            yield it.name, below.name
+    for part in placement.sources(symbol):
+        if isinstance(part, Normed) and isinstance(below := bare(part.of), Normed):
+            yield part.name, below.name
 
 
-def _resp(it: StackFound) -> Iterator[str]:
-    if it.placement in ("resp", "resp_zero") and it.qk_norm == "none":
+def _resp(record: StackFound) -> Iterator[str]:
+    if record.placement in ("resp", "resp_zero") and record.qk_norm == "none":
         yield (
-            f"{it.path}: {SCHEMES.label(it.placement)} without QK-norm: attention reads the stream as it is, "
-            "so its logits grow with the stream"
+            f"{record.path}: {SCHEMES.label(record.placement)} without QK-norm: attention reads the stream "
+            "as it is, so its logits grow with the stream"
         )
 
 
-def _post_depth(it: StackFound) -> Iterator[str]:
+def _post_depth(record: StackFound) -> Iterator[str]:
     """Post-LN deeper than the shipped map of depths and rates has measured, or than where it trained."""
-    if it.placement not in POST:
+    if record.placement not in POST:
         return
     deepest, trained = _measured()
-    if it.blocks > deepest:
+    if record.blocks > deepest:
         yield (
-            f"{it.path}: Post-LN with {it.blocks} blocks is outside of the map measured here, which ends at "
-            f"{deepest} (small models, see the page Maps)"
+            f"{record.path}: Post-LN with {record.blocks} blocks is outside of the map measured here, which "
+            f"ends at {deepest} (small models, see the page Maps)"
         )
-    elif it.blocks > trained:
+    elif record.blocks > trained:
         yield (
-            f"{it.path}: Post-LN with {it.blocks} blocks: in the map measured here it trained at no learning "
-            f"rate above {trained} blocks (small models, see the page Maps)"
+            f"{record.path}: Post-LN with {record.blocks} blocks: in the map measured here it trained at no "
+            f"learning rate above {trained} blocks (small models, see the page Maps)"
         )
 
 
@@ -104,15 +104,15 @@ def _measured() -> tuple[int, int]:
     """The deepest Post-LN of the shipped map of depth and rate, and the deepest that learned."""
     depths, learned = {0}, {0}
     for key in ("torch", "xavier"):
-        for depth in sorted({one.config.depth for one in cells(key, scheme="post")}):
+        for depth in sorted({cell.config.depth for cell in cells(key, scheme="post")}):
             depths.add(depth)
-            found = measured(key, "post", depth=depth)
-            if found is not None and found.trained:
+            outcome = measured(key, "post", depth=depth)
+            if outcome is not None and outcome.trained:
                 learned.add(depth)
     return max(depths), max(learned)
 
 
-def _two_factors(model: nn.Module, each: placement.StackTrace, it: StackFound) -> Iterator[str]:
+def _two_factors(model: nn.Module, each: placement.StackTrace, record: StackFound) -> Iterator[str]:
     """A gain on the branch where the last matrix of the branch also starts at 1 / sqrt(2L) of the others."""
     judged = each.blocks[0].judged
     if judged is None or not any(b.scaled for s in judged.sublayers for b in s.branches):
@@ -122,11 +122,11 @@ def _two_factors(model: nn.Module, each: placement.StackTrace, it: StackFound) -
         return
     sizes = {n: float(p.detach().float().std()) for n, p in parameters}
     usual = sorted(sizes.values())[len(sizes) // 2]
-    small = usual / (2 * it.blocks) ** 0.5
+    small = usual / (2 * record.blocks) ** 0.5
     hit = [n for n, size in sizes.items() if small > 0 and abs(size / small - 1) < NEAR]
-    if hit and it.blocks > 1:
+    if hit and record.blocks > 1:
         yield (
-            f"{it.path}: its branches have a gain, and {hit[0]} also starts at 1/sqrt(2L) of the other "
+            f"{record.path}: its branches have a gain, and {hit[0]} also starts at 1/sqrt(2L) of the other "
             "matrices, as in GPT-2: branches are made smaller twice"
         )
 

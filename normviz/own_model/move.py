@@ -61,15 +61,15 @@ def move(
     copy = deepcopy(model)
     moved = [module for module in copy.modules() if isinstance(module, Rewired)]
     if not moved:
-        found = _traced(copy, inputs, blocks)
-        named = scheme_of.scheme_of(found.each)
+        traced = _traced(copy, inputs, blocks)
+        named = scheme_of.scheme_of(traced.each)
         if named.key is None:
             raise MoveError(f"the placement of {type(model).__name__} can't be told: {named.why}")
         if to == named.key or to in named.alike:
             return copy
-        moved = _rewire(copy, found, SCHEMES[named.key])
-    for number, it in enumerate(moved):
-        it.place(scheme, number + 1, len(moved), norm)
+        moved = _rewire(copy, traced, SCHEMES[named.key])
+    for number, rewired in enumerate(moved):
+        rewired.place(scheme, number + 1, len(moved), norm)
     _ends(copy, moved, scheme, norm)
     return copy
 
@@ -127,9 +127,9 @@ def _traced(model: nn.Module, inputs: Any, blocks: str | None) -> Found:
         traced = trace_model(model, source.inputs_of(model, inputs), blocks)
     except ValueError as error:
         raise MoveError(str(error)) from error
-    stacks = [it for it in traced.stacks if it.blocks]
+    stacks = [stack_trace for stack_trace in traced.stacks if stack_trace.blocks]
     if len(stacks) != 1 or len(stacks[0].blocks) != len(stacks[0].stack.blocks):
-        paths = ", ".join(it.stack.path for it in stacks)
+        paths = ", ".join(stack_trace.stack.path for stack_trace in stacks)
         raise MoveError(
             f"{type(model).__name__} has {len(stacks)} stacks that ran, or blocks that run more than once "
             f'({paths}): name one with blocks="..."'
@@ -144,16 +144,20 @@ def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
     if block.judged is None:
         raise MoveError(f"block {block.number} is not decided: {block.why}")
     sublayers = block.judged.sublayers
-    if len(sublayers) != 2 or any(len(it.branches) != 1 for it in sublayers):
+    if len(sublayers) != 2 or any(len(sublayer.branches) != 1 for sublayer in sublayers):
         raise MoveError(
             f"block {block.number} has {len(sublayers)} sublayers, with "
-            f"{max(len(it.branches) for it in sublayers)} branches each at most: only attention and then FFN "
-            "can be moved"
+            f"{max(len(sublayer.branches) for sublayer in sublayers)} branches each at most: only attention "
+            "and then FFN can be moved"
         )
-    found = []
-    for it in sublayers:
-        (branch,) = it.branches
-        named = {"norm_in": branch.norm_in, "norm_out": branch.norm_out, "norm_main": it.norm_main}
+    parts = []
+    for sublayer in sublayers:
+        (branch,) = sublayer.branches
+        named = {
+            "norm_in": branch.norm_in,
+            "norm_out": branch.norm_out,
+            "norm_main": sublayer.norm_main,
+        }
         slots = {slot: _inside(name, start) for slot, name in named.items() if name}
         made = block.made.get(id(branch.root), [])
         if not made:
@@ -163,10 +167,10 @@ def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
         entries = (branch.norm_in,) if branch.norm_in else _entries(block, branch.root)
         if not entries:
             raise MoveError(f"block {block.number} has a branch that no module starts")
-        found.append(
+        parts.append(
             Part(slots, tuple(_inside(name, start) for name in entries), _inside(made[-1], start))
         )
-    return found
+    return parts
 
 
 def _inside(name: str, start: str) -> str:
@@ -180,7 +184,7 @@ def _entries(block: placement.BlockTrace, root: Symbol | None) -> tuple[str, ...
     """The outermost modules that read the stream and make the branch of it."""
     parts = set[int]()  # of the branch, back to the stream
     if root is not None:
-        parts = {id(it) for it in placement.sources(root, placement.is_state)}
+        parts = {id(part) for part in placement.sources(root, placement.is_state)}
     names = [name for name, symbol in block.reads if id(symbol) in parts]
     return tuple(
         n for n in dict.fromkeys(names) if not any(n.startswith(f"{other}.") for other in names)
@@ -220,8 +224,8 @@ class Rewired(nn.Module):
         """Give the block the slots of a scheme."""
         spare = vars(self)["spare"]
         spare |= {name: module for name, module in self.norms.items() if name not in ENDS}
-        kept = {name: module for name, module in self.norms.items() if name in ENDS}
-        self.norms, self.gains, self.constants = nn.ModuleDict(kept), nn.ParameterDict(), {}
+        end_norms = {name: module for name, module in self.norms.items() if name in ENDS}
+        self.norms, self.gains, self.constants = nn.ModuleDict(end_norms), nn.ParameterDict(), {}
         for number, branch in enumerate(BRANCHES):
             slots = scheme.slots(Place(block, depth, branch))
             for slot in SLOTS:
@@ -315,7 +319,9 @@ class Rewired(nn.Module):
         at = self.stream.argument
         if isinstance(at, str):
             return args, {**kwargs, at: self.norms[HEAD](x)}
-        return tuple(self.norms[HEAD](x) if n == at else it for n, it in enumerate(args)), kwargs
+        return tuple(
+            self.norms[HEAD](x) if n == at else argument for n, argument in enumerate(args)
+        ), kwargs
 
     def after(self, _: nn.Module, args: tuple, result: Any) -> Any:
         """A hook of the last block: the norm before the head."""
@@ -371,9 +377,9 @@ class _Exit(nn.Module):
             return getattr(super().__getattr__("inner"), name)
 
 
-def _rewire(model: nn.Module, found: Found, scheme: Scheme) -> list[Rewired]:
+def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     """Patch all blocks of a stack, with the placement that they have."""
-    each = found.each
+    each = traced.each
     assert each.stream is not None
     parts = [
         part_of(trace, f"{each.stack.path}.{number}") for number, trace in enumerate(each.blocks)
@@ -381,16 +387,16 @@ def _rewire(model: nn.Module, found: Found, scheme: Scheme) -> list[Rewired]:
     made = []
     for number, block in enumerate(each.stack.blocks):
         first = next((n for p in parts[number] for n in p.slots.values()), None)
-        told = found.trace.norms.get(f"{each.stack.path}.{number}.{first}")
-        it = Rewired(each.stream, told, scheme)
+        told = traced.trace.norms.get(f"{each.stack.path}.{number}.{first}")
+        rewired = Rewired(each.stream, told, scheme)
         for sublayer, part in enumerate(parts[number]):
             for slot, path in part.slots.items():
-                it.take(f"{sublayer}_{slot}", block.get_submodule(path))
+                rewired.take(f"{sublayer}_{slot}", block.get_submodule(path))
         for sublayer, part in enumerate(parts[number]):
-            _patch(block, part, it, sublayer)
-        block.rewired = it
+            _patch(block, part, rewired, sublayer)
+        block.rewired = rewired
         block.forward = MethodType(_forward, block)
-        made.append(it)
+        made.append(rewired)
     modules = {name for name, _ in model.named_modules()}
     made[-1].end_path = each.final_norm if each.final_norm in modules else None
     made[0].starts_normed = each.embed_norm is not None
@@ -399,29 +405,29 @@ def _rewire(model: nn.Module, found: Found, scheme: Scheme) -> list[Rewired]:
     return made
 
 
-def _patch(block: nn.Module, part: Part, it: Rewired, number: int) -> None:
+def _patch(block: nn.Module, part: Part, rewired: Rewired, number: int) -> None:
     """Put the entries and the exit of a sublayer in place, and nothing where its norms were."""
     for path in part.entries:
         inner = None if part.slots.get("norm_in") == path else block.get_submodule(path)
         if path == part.exit and inner is not None:
-            inner = _Exit(inner, it, number)
-        block.set_submodule(path, _Entry(inner, it, number))
+            inner = _Exit(inner, rewired, number)
+        block.set_submodule(path, _Entry(inner, rewired, number))
     for slot, path in part.slots.items():
         if slot != "norm_in":
             block.set_submodule(path, nn.Identity())
     if part.exit not in part.entries:
-        block.set_submodule(part.exit, _Exit(block.get_submodule(part.exit), it, number))
+        block.set_submodule(part.exit, _Exit(block.get_submodule(part.exit), rewired, number))
 
 
 def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
     """The block's own forward pass, whose stream is that of its `Rewired`."""
-    it: Any = block.rewired
-    x = it.stream.entering(args, kwargs)
+    rewired: Any = block.rewired
+    x = rewired.stream.entering(args, kwargs)
     if x is None:
         x = next(t for _, t in stack.arguments(args, kwargs))
-    it.begin(x)
+    rewired.begin(x)
     result = type(block).forward(block, *args, **kwargs)
-    return _with(result, it.stream.part, it.end())
+    return _with(result, rewired.stream.part, rewired.end())
 
 
 def _with(result: Any, part: Any, x: Tensor) -> Any:
@@ -431,7 +437,7 @@ def _with(result: Any, part: Any, x: Tensor) -> Any:
     if isinstance(result, dict):
         result[part] = x
         return result
-    return type(result)(x if n == part else it for n, it in enumerate(result))
+    return type(result)(x if n == part else output for n, output in enumerate(result))
 
 
 def _ends(
@@ -444,18 +450,20 @@ def _ends(
     if path is None:
         _end(last, TAIL, scheme.final_norm, make)
         return
-    spare, found = vars(last)["spare"], model.get_submodule(path)
+    spare, norm = vars(last)["spare"], model.get_submodule(path)
     if scheme.final_norm and path in spare:
         model.set_submodule(path, spare.pop(path))
     elif not scheme.final_norm and path not in spare:
-        spare[path] = found
+        spare[path] = norm
         model.set_submodule(path, nn.Identity())
 
 
-def _end(it: Rewired, name: str, wanted: bool, make: Callable[[int], nn.Module] | None) -> None:
+def _end(
+    rewired: Rewired, name: str, wanted: bool, make: Callable[[int], nn.Module] | None
+) -> None:
     """A norm at an end of the stack that the model itself has not."""
-    spare = vars(it)["spare"]
-    if wanted and name not in it.norms:
-        it.norms[name] = spare.pop(name, None) or it.new(make)
-    elif not wanted and name in it.norms:
-        spare[name] = it.norms.pop(name)
+    spare = vars(rewired)["spare"]
+    if wanted and name not in rewired.norms:
+        rewired.norms[name] = spare.pop(name, None) or rewired.new(make)
+    elif not wanted and name in rewired.norms:
+        spare[name] = rewired.norms.pop(name)

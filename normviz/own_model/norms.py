@@ -76,19 +76,19 @@ def tell(
         return None
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            found = _Trial(module, shape, call).norm()
+            norm = _Trial(module, shape, call).norm()
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError):
         return None  # it does not run on such an input by itself
-    scale = dict(module.named_parameters()).get(found.scale or "") if found else None
-    if found is None or scale is None or scale.is_meta:
-        return found
-    return replace(found, start=float(scale.detach().double().mean()))
+    scale = dict(module.named_parameters()).get(norm.scale or "") if norm else None
+    if norm is None or scale is None or scale.is_meta:
+        return norm
+    return replace(norm, start=float(scale.detach().double().mean()))
 
 
 def answer(result: object) -> Tensor | None:
     """The tensor that a call gave, alone or as the one tensor of a tuple."""
     every = result if isinstance(result, tuple) else (result,)
-    tensors = [it for it in every if isinstance(it, Tensor)]
+    tensors = [tensor for tensor in every if isinstance(tensor, Tensor)]
     return tensors[0] if len(tensors) == 1 else None
 
 
@@ -108,7 +108,7 @@ def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
 def dtype_of(module: nn.Module) -> torch.dtype:
     """The dtype of a module's first floating parameter or buffer, else float32."""
     every = (*module.parameters(), *module.buffers())
-    return next((it.dtype for it in every if it.is_floating_point()), torch.float32)
+    return next((tensor.dtype for tensor in every if tensor.is_floating_point()), torch.float32)
 
 
 class _Trial:
@@ -220,10 +220,10 @@ class _Trial:
 
     def _channels_first(self, x: Tensor) -> ProbedNorm | None:
         """A norm of channels that come second, [B, C, H, W] or [B, C, T]: the same with channels last."""
-        found = tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]))
-        if found is None or found.scale is None:
-            return found
-        return replace(found, scale=found.scale.removeprefix("inner."))
+        norm = tell(_Turned(self.module), (x.shape[0], *x.shape[2:], x.shape[1]))
+        if norm is None or norm.scale is None:
+            return norm
+        return replace(norm, scale=norm.scale.removeprefix("inner."))
 
     def _gain_by_count(self) -> tuple[Gain, str | None]:
         if not self.parameters:
@@ -291,8 +291,8 @@ class _Trial:
     def _weighted(self, x: Tensor, y: Tensor, rms: Tensor) -> tuple[str | None, Gain, str | None]:
         """Norms that divide by another size than the RMS: of a part of the channels, with the sum, of
         scaled channels; or that squash the RMSNorm of a token."""
-        if (found := self._squashed(y, rms)) is not None:
-            return found
+        if (squashed := self._squashed(y, rms)) is not None:
+            return squashed
         ratio = (y / x).reshape(-1, x.shape[-1])
         inner = ratio / ratio[:, :1]
         if not self.near(inner, inner.median(0).values.expand_as(inner)):
@@ -307,8 +307,8 @@ class _Trial:
         completed = (squares.sum(1) + total) / (d + 1)
         names = [n for n, p in self.parameters.items() if p.numel() == d]
         start = names[0] if names else None
-        for key, it in (("prmsnorm", part), ("crmsnorm", completed)):
-            if self.near(size / it / (size / it).median(), torch.ones_like(it)):
+        for key, estimate in (("prmsnorm", part), ("crmsnorm", completed)):
+            if self.near(size / estimate / (size / estimate).median(), torch.ones_like(estimate)):
                 return key, ("gamma" if names else "none"), start
         for name in names:
             weighted = (squares * self.parameters[name].square()).mean(1)
@@ -336,14 +336,14 @@ class _Trial:
         d, y = x.shape[-1], y - beta
         z = x - x.mean(-1, keepdim=True) if centres else x
         v = z.square().mean(-1).flatten()
-        found: list[float] = []
+        measurements: list[float] = []
         for power in (-5, -8, -11, -14, -17, -20, -24):
             s = 2.0**power
             small = (self(s * x) - beta).reshape(-1, d)
             part = (small * y.reshape(-1, d)).sum(1) / y.reshape(-1, d).square().sum(1)
             if 0.05 < float(part.median()) < 0.97:
-                found.append(float((v * s * s * (1 / part.square() - 1)).median()))
-        return _rounded(found)
+                measurements.append(float((v * s * s * (1 / part.square() - 1)).median()))
+        return _rounded(measurements)
 
     def _eps_of_many(
         self, x: Tensor, y: Tensor, beta: Tensor, centres: bool, axes: list[int], last: int = 0
@@ -355,7 +355,7 @@ class _Trial:
         z = z - z.mean(axes, keepdim=True) if centres else z
         v = z.square().mean(axes, keepdim=True).expand_as(z).reshape(x.shape)
         keep = y.abs() > y.square().mean().sqrt() / 2
-        found: list[float] = []
+        measurements: list[float] = []
         for power in (-5, -8, -11, -14, -17, -20, -24):
             s = 2.0**power
             part = ((self(s * x) - beta) / y)[keep]
@@ -363,8 +363,8 @@ class _Trial:
                 each = v[keep] * s * s * (1 / part.square() - 1)
                 low, middle, high = each.quantile(torch.tensor([0.25, 0.5, 0.75]).double()).tolist()
                 if high < 1.2 * low:  # else it is a norm over other numbers than these
-                    found.append(middle)
-        return _rounded(found)
+                    measurements.append(middle)
+        return _rounded(measurements)
 
     # Maps of each number by itself.
 
@@ -386,7 +386,7 @@ class _Trial:
             design = torch.stack([v, torch.ones_like(v)], 1)
             fit = torch.linalg.lstsq(design, w[:, None]).solution
             fits[key] = float((design @ fit - w[:, None]).square().mean())
-        key = min(fits, key=lambda it: fits[it])
+        key = min(fits, key=lambda name: fits[name])
         if fits[key] > self.tolerance:
             return None
         names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
@@ -400,13 +400,13 @@ class _Trial:
         """SeeDNorm: the RMSNorm times a scale that depends on the token and is bounded."""
         rms = x / x.square().mean(-1, keepdim=True).sqrt()
         keep = rms.abs() > 0.1
-        one, other = (self(x) / rms), (self(-x) / -rms)
-        even = (one + other) / 2
+        plus, minus = (self(x) / rms), (self(-x) / -rms)
+        even = (plus + minus) / 2
         flat = torch.where(keep, even, torch.nan).reshape(-1, x.shape[-1])
         if not self.near(even[keep], flat.nanmedian(0).values.expand_as(even)[keep]):
             return None
         far, farther = self(4096 * x), self(8192 * x)
-        if not self.near(far, farther) or self.near(one[keep], other[keep]):
+        if not self.near(far, farther) or self.near(plus[keep], minus[keep]):
             return None
         each = flat.nanmedian(0).values
         for name, p in self.parameters.items():
@@ -436,10 +436,14 @@ def _bare_copy(module: nn.Module) -> nn.Module:
     for inner in module.modules():
         for name in hooks:
             memo[id(getattr(inner, name))] = type(getattr(inner, name))()
-    for it in (*module.parameters(), *module.buffers()):
-        value = torch.zeros(it.shape, dtype=it.dtype) if it.is_meta else it.detach().cpu().clone()
-        is_parameter = isinstance(it, nn.Parameter)
-        memo[id(it)] = nn.Parameter(value, value.is_floating_point()) if is_parameter else value
+    for tensor in (*module.parameters(), *module.buffers()):
+        value = (
+            torch.zeros(tensor.shape, dtype=tensor.dtype)
+            if tensor.is_meta
+            else tensor.detach().cpu().clone()
+        )
+        is_parameter = isinstance(tensor, nn.Parameter)
+        memo[id(tensor)] = nn.Parameter(value, value.is_floating_point()) if is_parameter else value
     copy = deepcopy(module, memo)
     for inner in copy.modules():
         if hasattr(vars(inner).get("forward"), "forwards"):  # of `placement`, on the meta device
@@ -449,8 +453,8 @@ def _bare_copy(module: nn.Module) -> nn.Module:
 
 def _others(moves: Tensor, axis: int, place: tuple[int, ...]) -> bool:
     """Whether outputs move at other places along an axis than the changed one."""
-    kept = [i for i in range(moves.shape[axis]) if i != place[axis]]
-    return bool(moves.index_select(axis, torch.tensor(kept, dtype=torch.long)).any())
+    places = [i for i in range(moves.shape[axis]) if i != place[axis]]
+    return bool(moves.index_select(axis, torch.tensor(places, dtype=torch.long)).any())
 
 
 def _over(
@@ -496,11 +500,13 @@ def _row_key(centres: bool, shift: bool, gain: Gain, scale: float, width: int) -
     return None
 
 
-def _rounded(found: Sequence[float]) -> float | None:
+def _rounded(measurements: Sequence[float]) -> float | None:
     """One number with one digit, if several measurements agree on it."""
-    if not found:
+    if not measurements:
         return None
-    middle = sorted(found)[len(found) // 2]
-    if middle <= 0 or any(abs(math.log(it / middle)) > 0.7 for it in found if it > 0):
+    middle = sorted(measurements)[len(measurements) // 2]
+    if middle <= 0 or any(
+        abs(math.log(measurement / middle)) > 0.7 for measurement in measurements if measurement > 0
+    ):
         return None
     return float(f"{middle:.0e}")

@@ -50,12 +50,12 @@ class Notebook:
         assert display is not None
         self.watch = watch
         self.name = f"normviz-{watch.settings.run}"
-        it = watch.settings
+        settings = watch.settings
         self.first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
         self.page = FRAME.format(
             name=self.name,
-            page=escape(live_page(it, self.first)),
-            title=escape(it.label),
+            page=escape(live_page(settings, self.first)),
+            title=escape(settings.label),
             height=FRAME_HEIGHT,
         )
         self.frame: Any = display(self._html(self.page), raw=True, display_id=True)
@@ -86,16 +86,18 @@ class Notebook:
         self.gap = min(LONGEST, max(1.0, (time.thread_time() - began) / SHARE))
 
     def _post(self) -> str:
-        it = self.watch.recording
-        if not len(it.steps.layer_steps):
+        recording = self.watch.recording
+        if not len(recording.steps.layer_steps):
             return ""
         # The first charts are there sooner without those of the quantities that nobody looks at yet.
-        keys = it.probes if self.posts else (self.first,)
-        numbers = in_script(self._numbers(it, keys))
+        keys = recording.probes if self.posts else (self.first,)
+        numbers = in_script(self._numbers(recording, keys))
         return POST.format(numbers=numbers, name=self.name)
 
-    def _numbers(self, it: Recording, keys: Sequence[str]) -> dict[str, Any]:
-        return posted(Lane(f"A  {label(it.config)}", it.config, (it,)), keys, live=True)
+    def _numbers(self, recording: Recording, keys: Sequence[str]) -> dict[str, Any]:
+        return posted(
+            Lane(f"A  {label(recording.config)}", recording.config, (recording,)), keys, live=True
+        )
 
     def rest(self, result: object = None) -> None:
         """After a cell that trained: put a replay in place of the frame."""

@@ -148,23 +148,23 @@ def trace(
     `known` are norms by path, where the model on the meta device has lost its values. The model's state,
     mode and random generators stay as they are. Raises Untraced.
     """
-    found = [StackTrace(each, twins=twins_of(each)) for each in stacks]
-    with _prepared(model, [each.stack for each in found]) as hidden, ExitStack() as after:
-        for each in found:
+    traces = [StackTrace(each, twins=twins_of(each)) for each in stacks]
+    with _prepared(model, [each.stack for each in traces]) as hidden, ExitStack() as after:
+        for each in traces:
             after.callback(_spare(each))
             for block in set(each.stack.blocks):
                 after.callback(_through_hooks(block))
-        error = _plain(model, run, found, known := dict(known or {}))
-        if not any(each.runs for each in found):
+        error = _plain(model, run, traces, known := dict(known or {}))
+        if not any(each.runs for each in traces):
             raise Untraced(f"no block of {type(model).__name__} ran on a small input: {error}")
-        follow = _Follow(model, found, known, hidden)
+        follow = _Follow(model, traces, known, hidden)
         with follow.hooks(), follow:
             _attempt(run)
-    for each in found:
+    for each in traces:
         follow.judge(each)
-    for each in found:
+    for each in traces:
         each.goes_on = follow.goes_on(each)
-    return Trace(found, known, error, follow.scales)
+    return Trace(traces, known, error, follow.scales)
 
 
 def _attempt(run: Callable[[], object]) -> str:
@@ -172,8 +172,8 @@ def _attempt(run: Callable[[], object]) -> str:
     try:
         run()
     except Exception as error:  # whatever a stranger's code raises; the blocks that ran count
-        said = str(error).strip().splitlines()
-        return f"{type(error).__name__}: {said[0][:160] if said else ''}"
+        lines = str(error).strip().splitlines()
+        return f"{type(error).__name__}: {lines[0][:160] if lines else ''}"
     return ""
 
 
@@ -254,8 +254,8 @@ def _through_hooks(block: nn.Module) -> Callable[[], None]:
 
     passed.forwards = forward  # pyrefly: ignore[missing-attribute] (a copy of the block can do without it)
     handles = [
-        block.register_forward_pre_hook(lambda it, _: called.add(it)),
-        block.register_forward_hook(lambda it, *_: called.discard(it), always_call=True),
+        block.register_forward_pre_hook(lambda module, _: called.add(module)),
+        block.register_forward_hook(lambda module, *_: called.discard(module), always_call=True),
     ]
     block.forward = passed
 
@@ -292,7 +292,11 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
         torch.backends.mha.set_fastpath_enabled(False)
         model.eval()
         blocks = {block for each in stacks for block in each.blocks}
-        whole = {n for n, it in model.named_modules() if it in blocks or blocks & {*it.modules()}}
+        whole = {
+            n
+            for n, module in model.named_modules()
+            if module in blocks or blocks & {*module.modules()}
+        }
         guarded = [
             _guard(module, name, hidden)
             for name, module in model.named_modules()
@@ -357,24 +361,28 @@ def _hidden(first: Tensor, *others: Tensor) -> Tensor:
 def _plain(
     model: nn.Module,
     run: Callable[[], object],
-    found: list[StackTrace],
+    traces: list[StackTrace],
     known: dict[str, norms.ProbedNorm],
 ) -> str:
     """A forward pass that finds the stream of each stack and the norms among the modules."""
-    calls: list[list[stack.Call]] = [[] for _ in found]
+    calls: list[list[stack.Call]] = [[] for _ in traces]
     handles: list[Any] = []
     tried: dict[Any, norms.ProbedNorm | None] = {}
     names = {module: name for name, module in model.named_modules()}
 
     def maybe_norm(module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
-        it = _told(module, args, kwargs, result, tried)
+        norm = _told(module, args, kwargs, result, tried)
         inner = [child for child in module.modules() if names[child] in known]
-        if it is not None and len(inner) < 2 and (it.key is not None or not [*module.children()]):
-            known.setdefault(names[module], it)
+        if (
+            norm is not None
+            and len(inner) < 2
+            and (norm.key is not None or not [*module.children()])
+        ):
+            known.setdefault(names[module], norm)
 
-    blocks = [(n, block) for n, each in enumerate(found) for block in set(each.stack.blocks)]
+    blocks = [(n, block) for n, each in enumerate(traces) for block in set(each.stack.blocks)]
     for number, block in blocks:
-        hook = _calls(found[number], calls[number])
+        hook = _calls(traces[number], calls[number])
         handles.append(block.register_forward_hook(hook, with_kwargs=True))
     for module in filter(_may_be_norm, model.modules()):
         handles.append(module.register_forward_hook(maybe_norm, with_kwargs=True))
@@ -384,9 +392,9 @@ def _plain(
     finally:
         for handle in handles:
             handle.remove()
-    for each in found:
+    for each in traces:
         _twin_norms(each, known)
-    for each, made in zip(found, calls, strict=True):
+    for each, made in zip(traces, calls, strict=True):
         each.stream = stack.find_stream(made, each.stack.blocks[0])
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
@@ -418,7 +426,7 @@ def _told(
     if given is None or made is None or made.shape != given.shape:
         return None
     shape = tuple(made.shape)
-    others = tuple(name for name, it in kwargs.items() if isinstance(it, Tensor))
+    others = tuple(name for name, argument in kwargs.items() if isinstance(argument, Tensor))
     key = (_alike(module, shape), place, others)
     if key not in tried:
         tried[key] = norms.tell(module, _few_tokens(module, shape), _call(place, args, kwargs))
@@ -429,7 +437,7 @@ def _twin_norms(each: StackTrace, known: dict[str, norms.ProbedNorm]) -> None:
     """The norms of blocks that did not run are those of the blocks that stand for them."""
     for number, twin in each.twins.items():
         start = f"{each.stack.path}.{twin}."
-        for name in [it for it in known if it.startswith(start)]:
+        for name in [path for path in known if path.startswith(start)]:
             known[f"{each.stack.path}.{number}.{name.removeprefix(start)}"] = known[name]
 
 
@@ -451,12 +459,12 @@ def _call(place: int | str, args: tuple, kwargs: dict) -> Callable[[nn.Module, T
         given = {
             at: x
             if at == place
-            else torch.ones(it.shape, dtype=x.dtype)
-            if isinstance(it, Tensor)
-            else it
-            for at, it in (*enumerate(args), *kwargs.items())
+            else torch.ones(argument.shape, dtype=x.dtype)
+            if isinstance(argument, Tensor)
+            else argument
+            for at, argument in (*enumerate(args), *kwargs.items())
         }
-        names = {at: it for at, it in given.items() if isinstance(at, str)}
+        names = {at: argument for at, argument in given.items() if isinstance(at, str)}
         return module(*(given[at] for at in range(len(args))), **names)
 
     return call
@@ -530,16 +538,16 @@ class _Follow(TorchFunctionMode):
     def __init__(
         self,
         model: nn.Module,
-        found: list[StackTrace],
+        traces: list[StackTrace],
         known: dict[str, norms.ProbedNorm],
         hidden: list[str],
     ) -> None:
         super().__init__()
-        self.model, self.found, self.known, self.hidden = model, found, known, hidden
+        self.model, self.traces, self.known, self.hidden = model, traces, known, hidden
         self.names = {module: name for name, module in model.named_modules()}
         self.outer: dict[int, Symbol] = {}
         self.scope = self.outer
-        self.kept: list[Any] = []
+        self.references: list[Any] = []
         self.block: BlockTrace | None = None
         self.labels = {id(p): name for name, p in model.named_parameters()}
         self.labels |= {id(b): name for name, b in model.named_buffers() if b.numel() == 1}
@@ -554,7 +562,7 @@ class _Follow(TorchFunctionMode):
     def hooks(self) -> Iterator[None]:
         """Hooks on all modules while it is open."""
         handles: list[Any] = [self.model.register_forward_pre_hook(self._begin, with_kwargs=True)]
-        blocks = {block: each for each in self.found for block in each.stack.blocks}
+        blocks = {block: each for each in self.traces for block in each.stack.blocks}
         for module in self.model.modules():
             each = blocks.get(module)
             if each is not None and each.stream is not None:
@@ -608,7 +616,7 @@ class _Follow(TorchFunctionMode):
             if leaving is not None:
                 self.ends[id(trace)] = end = Made((), f"{each.stack.path}.{trace.number}")
                 self.scope[id(leaving)] = end
-                self.kept.append(leaving)
+                self.references.append(leaving)
 
         return hook
 
@@ -654,15 +662,15 @@ class _Follow(TorchFunctionMode):
 
     def _symbol(self, tensor: Tensor) -> Symbol | None:
         """The symbol of a tensor; one from outside of the block is made of nothing in it."""
-        found = self.scope.get(id(tensor))
-        if found is None and self.scope is not self.outer and id(tensor) in self.outer:
-            found = self.scope[id(tensor)] = Made((), "outside")
-        return found
+        symbol = self.scope.get(id(tensor))
+        if symbol is None and self.scope is not self.outer and id(tensor) in self.outer:
+            symbol = self.scope[id(tensor)] = Made((), "outside")
+        return symbol
 
     def _set(self, tensor: Tensor, symbol: Symbol) -> None:
         self.scope[id(tensor)] = symbol
-        self.kept.append(tensor)
-        self.kept.append(symbol)
+        self.references.append(tensor)
+        self.references.append(symbol)
 
     def _assign(self, given: list[Tensor], before: list[Symbol | None]) -> None:
         every = tuple(symbol for symbol in before if symbol is not None)
@@ -694,11 +702,11 @@ class _Follow(TorchFunctionMode):
             label = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
             for tensor in made if label else ():
                 self.labels.setdefault(id(tensor), label or "")
-                self.kept.append(tensor)
+                self.references.append(tensor)
             return
-        one = self._operation(name, args, kwargs, given, before, symbols, made)
+        new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
         for tensor in made:
-            self._set(tensor, one)
+            self._set(tensor, new_symbol)
 
     def _embeds(self, name: str, args: tuple, made: list[Tensor]) -> bool:
         """Whether an operation outside of the blocks looks tokens up in a matrix."""
@@ -771,7 +779,7 @@ class _Follow(TorchFunctionMode):
     def _was_multiplied(self, tensor: Tensor) -> bool:
         """Whether two tensors that were computed from this one have been multiplied."""
         symbol, products = self.scope.get(id(tensor)), self.block.products if self.block else []
-        return any(it is symbol for product in products for it in sources(product.left))
+        return any(part is symbol for product in products for part in sources(product.left))
 
     def _product(
         self, name: str, given: list[Tensor], before: list[Symbol | None], symbols: Sequence[Symbol]
@@ -839,17 +847,17 @@ class _Follow(TorchFunctionMode):
     def _fused(self, name: str, args: tuple, kwargs: dict, symbols: Sequence[Symbol]) -> Symbol:
         """x + v a b, or x + w (y - x)."""
         x, a, b = args[:3]
-        start, one, two = self._operand(x), self._operand(a), self._operand(b)
+        start, first, second = self._operand(x), self._operand(a), self._operand(b)
         if name == "addcmul":
-            if start is None or (one is None) == (two is None):
+            if start is None or (first is None) == (second is None):
                 return Made(tuple(symbols))
-            moved, factor = (one, b) if one is not None else (two, a)
+            moved, factor = (first, b) if first is not None else (second, a)
             assert moved is not None
             value = self._times(moved, factor, False)
             return Sum(start, self._times(value, kwargs.get("value", 1), False))
-        if start is None or one is None or two is not None:
+        if start is None or first is None or second is not None:
             return Made(tuple(symbols))
-        moved = Sum(one, Scaled(start, "-1", True))
+        moved = Sum(first, Scaled(start, "-1", True))
         return Sum(start, self._times(moved, b, False))
 
     # After the pass.
@@ -859,7 +867,7 @@ class _Follow(TorchFunctionMode):
         if each.blocks and not each.blocks[-1].ended:
             each.blocks.pop()  # an error broke it off, which `Trace.error` says
         for trace in each.blocks:
-            trace.hidden = [it for it in self.hidden if it.startswith(f"{each.stack.path}.")]
+            trace.hidden = [path for path in self.hidden if path.startswith(f"{each.stack.path}.")]
             if trace.number in each.twins:
                 twin = each.blocks[each.twins[trace.number]]
                 trace.result, trace.products, trace.made = twin.result, twin.products, twin.made
@@ -885,11 +893,15 @@ class _Follow(TorchFunctionMode):
         last = self.ends.get(id(each.blocks[-1])) if each.blocks else None
         if last is None:
             return ""
-        starts = [it.blocks[0].before for it in self.found if it is not each and it.blocks]
-        if any(it is last for start in starts if start is not None for it in sources(start)):
+        starts = [
+            stack_trace.blocks[0].before
+            for stack_trace in self.traces
+            if stack_trace is not each and stack_trace.blocks
+        ]
+        if any(part is last for start in starts if start is not None for part in sources(start)):
             return "blocks"
-        after = [it for it in self.outer.values() if isinstance(it, Normed)]
-        return "norm" if any(it is last for norm in after for it in sources(norm)) else ""
+        after = [symbol for symbol in self.outer.values() if isinstance(symbol, Normed)]
+        return "norm" if any(part is last for norm in after for part in sources(norm)) else ""
 
     def _why(self, each: StackTrace, trace: BlockTrace) -> str:
         """Judge a block; why it is undecided, or empty."""
@@ -907,13 +919,13 @@ class _Follow(TorchFunctionMode):
 
     def _between(self, each: StackTrace) -> None:
         """What happens between two blocks: nothing, a norm, or a mixture of several blocks' results."""
-        ends = {id(self.ends[id(it)]) for it in each.blocks if id(it) in self.ends}
+        ends = {id(self.ends[id(block)]) for block in each.blocks if id(block) in self.ends}
         for before, after in pairwise(each.blocks):
             end = self.ends.get(id(before))
             entered = bare(after.before) if after.before is not None else None
             if isinstance(entered, Normed) and end is not None and bare(entered.of) is end:
                 each.between = entered.name
-            elif entered is not None and len({id(it) for it in sources(entered)} & ends) > 1:
+            elif entered is not None and len({id(part) for part in sources(entered)} & ends) > 1:
                 each.mixes = "what enters a block is a mixture of what left several blocks"
 
 
@@ -921,12 +933,12 @@ def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -
     """A symbol and all that it was computed from, each once, back to those where `until` is true."""
     todo, seen = [symbol], set[int]()
     while todo:
-        it = todo.pop()
-        if id(it) in seen or until(it):
+        part = todo.pop()
+        if id(part) in seen or until(part):
             continue
-        seen.add(id(it))
-        yield it
-        match it:
+        seen.add(id(part))
+        yield part
+        match part:
             case Made(of=parts):
                 todo += parts
             case Sum(first, second):
@@ -957,7 +969,7 @@ def _is_state(symbol: Symbol) -> bool:
 
 def _attends(symbol: Symbol) -> bool:
     """Whether a part of a branch is attention."""
-    parts = {it.by for it in sources(symbol, is_state) if isinstance(it, Made)}
+    parts = {part.by for part in sources(symbol, is_state) if isinstance(part, Made)}
     return role_of(parts) == "attention"
 
 
@@ -992,10 +1004,12 @@ def name_roles(judged: Judged) -> None:
 def _picked(index: Any) -> list[int]:
     """The axes of which an index takes one place."""
     every = index if isinstance(index, tuple) else (index,)
-    if any(it is None for it in every):
+    if any(entry is None for entry in every):
         return []
-    rest = next((at for at, it in enumerate(every) if it is Ellipsis), len(every))
-    return [at if at < rest else at - len(every) for at, it in enumerate(every) if type(it) is int]
+    rest = next((at for at, entry in enumerate(every) if entry is Ellipsis), len(every))
+    return [
+        at if at < rest else at - len(every) for at, entry in enumerate(every) if type(entry) is int
+    ]
 
 
 def _is_made(symbol: Symbol | None) -> bool:
@@ -1030,8 +1044,8 @@ def _reads(symbol: Symbol, end: Symbol) -> bool:
             return _reads(of, end)
         case Sum(first, second):
             return _reads(first, end) or _reads(second, end)
-        case Made(of=(one,), by="part"):
-            return _reads(one, end)
+        case Made(of=(part,), by="part"):
+            return _reads(part, end)
     return False
 
 

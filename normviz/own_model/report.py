@@ -91,9 +91,9 @@ class StackFound:
         about depth; empty where the placement was not told."""
         if self.placement is None:
             return ""
-        said = SCHEMES[self.placement].trouble
+        trouble = SCHEMES[self.placement].trouble
         count = f"{self.blocks} block{'s' * (self.blocks != 1)}"
-        return f"{said} Here: {count}." if DEPTH.search(said) else said
+        return f"{trouble} Here: {count}." if DEPTH.search(trouble) else trouble
 
     @property
     def qk_words(self) -> str:
@@ -131,8 +131,8 @@ class Anatomy:
     def to_json(self) -> str:
         """All of it as one JSON object, with the known trouble of each stack's placement."""
         values = asdict(self)
-        for stack, it in zip(values["stacks"], self.stacks, strict=True):
-            stack["trouble"] = it.trouble
+        for stack, record in zip(values["stacks"], self.stacks, strict=True):
+            stack["trouble"] = record.trouble
         return json.dumps(values, ensure_ascii=False)
 
     @property
@@ -147,25 +147,25 @@ class Anatomy:
 def parse_anatomy(given: str | dict[str, Any]) -> Anatomy:
     """The anatomy in JSON that `Anatomy.to_json` wrote."""
     values: Any = json.loads(given) if isinstance(given, str) else given
-    found = []
+    stacks = []
     for stack in values["stacks"]:
         norms = tuple(NormFound(**norm) for norm in stack["norms"])
         own: Any = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
         lists = {k: tuple(v) for k, v in own.items() if isinstance(v, list) and k != "norms"}
-        found.append(StackFound(**(own | lists | {"norms": norms})))
-    return Anatomy(**(values | {"stacks": tuple(found), "lint": tuple(values["lint"])}))
+        stacks.append(StackFound(**(own | lists | {"norms": norms})))
+    return Anatomy(**(values | {"stacks": tuple(stacks), "lint": tuple(values["lint"])}))
 
 
-def text(it: Anatomy) -> str:
+def text(anatomy: Anatomy) -> str:
     """The anatomy for a terminal of 100 columns."""
     lines: list[str] = []
-    for stack in it.stacks:
+    for stack in anatomy.stacks:
         kinds = ", ".join(stack.kinds)
         width = f", width {stack.width}" if stack.width else ""
-        lines.append(f"{it.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
-        lines += [f"{title:<15} {said}" for title, said in _rows(stack)]
+        lines.append(f"{anatomy.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
+        lines += [f"{title:<15} {words}" for title, words in _rows(stack)]
         lines.append("")
-    lines += [f"lint            {said}" for said in it.lint_words]
+    lines += [f"lint            {sentence}" for sentence in anatomy.lint_words]
     return "\n".join(lines).rstrip()
 
 

@@ -45,11 +45,11 @@ def scheme_of(each: StackTrace) -> Named:
         return Named(None, why=each.mixes)
     if each.between is None and each.stream.rivals == 0:
         forms = tuple(_written(block.result, qk_names(block)) for block in blocks)
-        found = [
+        keys = [
             s.key for s in _one_stream() if _ends(s) == ends and _forms(s.key, len(blocks)) == forms
         ]
-        if found:
-            return Named(found[0], tuple(found[1:]), True)
+        if keys:
+            return Named(keys[0], tuple(keys[1:]), True)
         told = _by_rules(each)
         if told.key is None:  # attention with a learned temperature, whose placement has a record
             forms = tuple(form.replace(f" | {INNER_GAIN}", "") for form in forms)
@@ -89,17 +89,19 @@ def _starts_normed(each: StackTrace) -> bool:
     before = bare(first.before) if first.before is not None else None
     if not isinstance(before, Normed) or first.judged is None or second.judged is None:
         return False
-    one, other = ([_shape(s) for s in it.judged.sublayers] for it in (first, second) if it.judged)
-    without = [(False, *it[1:]) if n == 0 else it for n, it in enumerate(other)]
-    return one == without and one != other
+    first_shapes, second_shapes = (
+        [_shape(s) for s in block.judged.sublayers] for block in (first, second) if block.judged
+    )
+    without = [(False, *shape[1:]) if n == 0 else shape for n, shape in enumerate(second_shapes)]
+    return first_shapes == without and first_shapes != second_shapes
 
 
-def _shape(it: Sublayer) -> tuple[bool, bool, bool]:
+def _shape(sublayer: Sublayer) -> tuple[bool, bool, bool]:
     """Whether a sublayer has a norm before each branch, after each, and on the sum."""
     return (
-        all(b.norm_in for b in it.branches),
-        all(b.norm_out for b in it.branches),
-        it.norm_main is not None,
+        all(b.norm_in for b in sublayer.branches),
+        all(b.norm_out for b in sublayer.branches),
+        sublayer.norm_main is not None,
     )
 
 
@@ -107,17 +109,17 @@ def key_of(block: BlockTrace) -> str:
     """The key of one block, gains aside. Raises Undecided."""
     if block.judged is None:
         raise Undecided(block.why)
-    found = placement(block.judged)
+    key = placement(block.judged)
     roots = [b.root for s in block.judged.sublayers for b in s.branches]
-    if found == "none" and set().union(*(inner_norms(root) for root in roots)) - {"attention"}:
+    if key == "none" and set().union(*(inner_norms(root) for root in roots)) - {"attention"}:
         raise Undecided(
             "no norm stands on the stream or around a branch, and some stand inside of branches"
         )
-    if found == "pre" and all(
+    if key == "pre" and all(
         _norm_before_last(b.root) for s in block.judged.sublayers for b in s.branches
     ):
         return "subln"
-    return found
+    return key
 
 
 def _norm_before_last(root: Symbol | None) -> bool:
@@ -261,7 +263,8 @@ class _Writer:
         """The text with numbers in place of the gains' names."""
         known: dict[str, int] = {}
         return GAIN.sub(
-            lambda it: f"[{known.setdefault(it[1], len(known) + 1)} {it[2]}]", self.state(symbol)
+            lambda match: f"[{known.setdefault(match[1], len(known) + 1)} {match[2]}]",
+            self.state(symbol),
         )
 
     def state(self, symbol: Symbol) -> str:
@@ -347,10 +350,10 @@ def _number(by: str) -> float | None:
         return None
 
 
-def _product(one: str, other: str) -> str:
+def _product(left: str, right: str) -> str:
     """Two factors as one, numbers multiplied."""
     numbers, learned = 1.0, []
-    for part in [*one.split(" * "), *other.split(" * ")]:
+    for part in [*left.split(" * "), *right.split(" * ")]:
         part = part.removesuffix(" ").removesuffix("*").strip()
         if part and (value := _number(part)) is not None:
             numbers *= value
@@ -379,14 +382,14 @@ def inner_norms(root: Symbol | None) -> set[str]:
 
 def qk_norms(block: BlockTrace) -> list[tuple[Normed, int]]:
     """The norms of queries and keys, each with the number of channels that its operand has in a head."""
-    found: dict[int, tuple[Normed, int]] = {}
+    norms: dict[int, tuple[Normed, int]] = {}
     for product in block.products:
         sides = [_operand(product.left), _operand(product.right)]
         if not (sides[0] and sides[1]):  # weights times values, or a norm on one side alone
             continue
         for norm in (*sides[0], *sides[1]):
-            found[id(norm)] = (norm, product.shapes[0][-1])
-    return [*found.values()]
+            norms[id(norm)] = (norm, product.shapes[0][-1])
+    return [*norms.values()]
 
 
 def qk_names(block: BlockTrace) -> set[str]:
@@ -396,14 +399,14 @@ def qk_names(block: BlockTrace) -> set[str]:
 
 def _operand(symbol: Symbol) -> list[Normed] | None:
     """The norms that one operand of a product passed after its last matrix; None for weights."""
-    found: list[Normed] = []
+    norms: list[Normed] = []
     todo, seen = [symbol], set[int]()
     while todo:
-        it = todo.pop()
-        if id(it) in seen:
+        part = todo.pop()
+        if id(part) in seen:
             continue
-        seen.add(id(it))
-        match it:
+        seen.add(id(part))
+        match part:
             case Made(by="softmax") | Made(by="attention"):
                 return None
             case Made(by="linear"):
@@ -411,11 +414,11 @@ def _operand(symbol: Symbol) -> list[Normed] | None:
             case Made(of=parts):
                 todo += parts
             case Normed(of=of):
-                if not is_state(it):
-                    found.append(it)
+                if not is_state(part):
+                    norms.append(part)
                     todo.append(of)
             case Sum(first, second):
                 todo += [first, second]
             case Scaled(of=of) | Viewed(of=of):
                 todo.append(of)
-    return found
+    return norms

@@ -20,19 +20,21 @@ TABLE = Path(__file__).with_name("anatomies.json")
 @cache
 def anatomies(path: Path = TABLE) -> Mapping[str, Anatomy | str]:
     """The shipped anatomy of each model type, or why it has none."""
-    found: dict[str, Anatomy | str] = {}
+    by_type: dict[str, Anatomy | str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        it = json.loads(line)
-        found[it["type"]] = parse_anatomy(it["anatomy"]) if "anatomy" in it else it["error"]
-    return found
+        row = json.loads(line)
+        by_type[row["type"]] = parse_anatomy(row["anatomy"]) if "anatomy" in row else row["error"]
+    return by_type
 
 
-def dump(found: Mapping[str, Anatomy | str]) -> str:
+def dump(by_type: Mapping[str, Anatomy | str]) -> str:
     """The text of the file."""
-    return "".join(f"{line}\n" for line in sorted(_line(kind, it) for kind, it in found.items()))
+    return "".join(
+        f"{line}\n" for line in sorted(_line(kind, anatomy) for kind, anatomy in by_type.items())
+    )
 
 
-def _line(kind: str, found: Anatomy | str) -> str:
-    if isinstance(found, str):
-        return json.dumps({"type": kind, "error": found}, ensure_ascii=False)
-    return json.dumps({"type": kind, "anatomy": asdict(found)}, ensure_ascii=False)
+def _line(kind: str, anatomy: Anatomy | str) -> str:
+    if isinstance(anatomy, str):
+        return json.dumps({"type": kind, "error": anatomy}, ensure_ascii=False)
+    return json.dumps({"type": kind, "anatomy": asdict(anatomy)}, ensure_ascii=False)

@@ -163,14 +163,14 @@ def read_config(path: Path) -> dict[str, Any]:
 def parse_config(text: str) -> dict[str, Any]:
     """A configuration from its JSON. Raises SourceError."""
     try:
-        found = json.loads(text)
+        config = json.loads(text)
     except RecursionError:
         raise SourceError(NESTED) from None
     except ValueError as error:
         raise SourceError(f"the configuration is no JSON: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise SourceError('a configuration is a JSON object with a "model_type", such as "qwen3"')
-    return found
+    return config
 
 
 def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
@@ -185,7 +185,7 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
     config = _config(kind, {k: v for k, v in given.items() if k != "model_type"})
     first: Exception | None = None
     classes = [_class(kind, config, base), _class(kind, config, True)]
-    for made in dict.fromkeys(it for it in classes if it is not None):
+    for made in dict.fromkeys(model_class for model_class in classes if model_class is not None):
         for values_of in (SmallOnly(), torch.device("meta")):
             try:
                 with values_of, torch.random.fork_rng(devices=[]):
@@ -241,8 +241,8 @@ def _class(kind: str, config: Any, base: bool) -> Any:
     """The class of a model type: that of its list, else the model without a head; None if there is none."""
     transformers = library()
     name = None if base else models().get(kind, (None, None))[1]
-    if name is not None and (found := getattr(transformers, name, None)) is not None:
-        return found
+    if name is not None and (model_class := getattr(transformers, name, None)) is not None:
+        return model_class
     try:
         return transformers.AutoModel._model_mapping[type(config)]
     except KeyError:
@@ -276,9 +276,11 @@ def _count(args: tuple, kwargs: dict) -> int | None:
     """How many numbers a new tensor has."""
     size = kwargs.get("size", args[0] if args else None)
     if isinstance(size, int):
-        size = [it for it in args if isinstance(it, int) and not isinstance(it, bool)]
+        size = [
+            length for length in args if isinstance(length, int) and not isinstance(length, bool)
+        ]
     try:
-        return math.prod(int(it) for it in size) if size is not None else None
+        return math.prod(int(length) for length in size) if size is not None else None
     except (TypeError, ValueError):
         return None
 
@@ -300,24 +302,24 @@ def _hugging(model: Any) -> Iterator[Callable[[], Any]]:
 
 def _inputs(names: set[str], config: Any, length: int) -> dict[str, Tensor]:
     """Inputs of a model by the names of its forward pass."""
-    found: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
     tokens = torch.full((BATCH, length), 5, dtype=torch.long)
     vision = getattr(config, "vision_config", config)
     if "input_ids" in names:
-        found["input_ids"] = tokens
+        inputs["input_ids"] = tokens
     if "decoder_input_ids" in names and getattr(config, "is_encoder_decoder", False):
-        found["decoder_input_ids"] = tokens
+        inputs["decoder_input_ids"] = tokens
     if "pixel_values" in names:
         size = getattr(vision, "image_size", None) or 224
         size = tuple(size) if isinstance(size, list | tuple) else (size, size)
-        found["pixel_values"] = torch.zeros(BATCH, getattr(vision, "num_channels", 3) or 3, *size)
+        inputs["pixel_values"] = torch.zeros(BATCH, getattr(vision, "num_channels", 3) or 3, *size)
     if "input_values" in names:
-        found["input_values"] = _sound(config)
+        inputs["input_values"] = _sound(config)
     if "input_features" in names:
-        found["input_features"] = _features(config)
+        inputs["input_features"] = _features(config)
         if "decoder_input_ids" in names:
-            found["decoder_input_ids"] = tokens
-    return found
+            inputs["decoder_input_ids"] = tokens
+    return inputs
 
 
 def _sound(config: Any) -> Tensor:

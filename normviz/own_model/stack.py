@@ -53,9 +53,9 @@ def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...
     if blocks is not None:
         return (_named(model, blocks),)
     for enough, needs_norm in ((2, True), (2, False), (1, True)):
-        found = [*_candidates(model, enough, needs_norm)]
-        if found:
-            return tuple(found)
+        stacks = [*_candidates(model, enough, needs_norm)]
+        if stacks:
+            return tuple(stacks)
     raise StackNotFound(
         f"{type(model).__name__} has no list of blocks (a ModuleList or Sequential of two or more modules of "
         'one class, with two or more matrices each): name it, as in blocks="model.layers"'
@@ -70,17 +70,21 @@ def main_stack(stacks: Sequence[Stack]) -> Stack:
 def _named(model: nn.Module, path: str) -> Stack:
     """The list of blocks at a path. Raises StackNotFound."""
     try:
-        found = model.get_submodule(path)
+        holder = model.get_submodule(path)
     except AttributeError:
-        lists = [name for name, it in model.named_modules() if isinstance(it, LISTS) and len(it)]
+        lists = [
+            name
+            for name, module in model.named_modules()
+            if isinstance(module, LISTS) and len(module)
+        ]
         raise StackNotFound(
             f"blocks={path!r} is not in {type(model).__name__}: its lists are "
             f"{', '.join(lists[:8]) or 'none'}"
         ) from None
-    children = tuple(found.children())
-    if not isinstance(found, LISTS) or not children:
+    children = tuple(holder.children())
+    if not isinstance(holder, LISTS) or not children:
         raise StackNotFound(
-            f"blocks={path!r} is a {type(found).__name__}: give a ModuleList or Sequential with blocks in it"
+            f"blocks={path!r} is a {type(holder).__name__}: give a ModuleList or Sequential with blocks in it"
         )
     return Stack(path, children)
 
@@ -110,8 +114,8 @@ def _is_stack(stack: Stack, enough: int, needs_norm: bool) -> bool:
 
 def _has_stages(stack: Stack, enough: int) -> bool:
     """Whether the children of a list are stages, which hold the blocks in lists of their own."""
-    held = [sum(matrices(each) for each in _inner_blocks(it, enough)) for it in stack.blocks]
-    every = sum(matrices(it) for it in stack.blocks)
+    held = [sum(matrices(each) for each in _inner_blocks(block, enough)) for block in stack.blocks]
+    every = sum(matrices(block) for block in stack.blocks)
     return sum(held) >= STAGE * every
 
 
@@ -171,14 +175,14 @@ class Stream:
 
     def entering(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
         """The stream among the arguments of a call; None where it is not there."""
-        found = (
+        stream = (
             kwargs.get(self.argument)
             if isinstance(self.argument, str)
             else args[self.argument]
             if self.argument < len(args)
             else None
         )
-        return found if isinstance(found, Tensor) else None
+        return stream if isinstance(stream, Tensor) else None
 
     def leaving(self, result: Any) -> Tensor | None:
         """The stream in the result of a call; None where it is not there."""
@@ -210,8 +214,8 @@ def channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
     """Which axis of a tensor has the channels, by the sizes of a module's vectors and matrices: 1, or the
     last, -1."""
     every = [p.shape for p in module.parameters()]
-    sizes = {it.numel() for it in every}
-    sides = {n for it in every if len(it) == 2 for n in it}
+    sizes = {size.numel() for size in every}
+    sides = {n for size in every if len(size) == 2 for n in size}
     is_last = len(shape) < 3 or shape[-1] in sizes | sides
     return 1 if not is_last and shape[1] in sizes else -1
 
@@ -219,22 +223,24 @@ def channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
 def find_stream(calls: Sequence[Call], block: nn.Module) -> Stream | None:
     """The stream in the calls of a stack's blocks in one forward pass, first to last; None if no argument
     of a block has the shape of a part of its result. `block` is one of them."""
-    found: dict[tuple[int | str, int | str | None], Tensor] = {}
+    candidates: dict[tuple[int | str, int | str | None], Tensor] = {}
     for before, after in pairwise(calls):
-        kept = [id(tensor) for _, tensor in arguments(before.args, before.kwargs)]
+        inputs = [id(tensor) for _, tensor in arguments(before.args, before.kwargs)]
         for place, entering in arguments(after.args, after.kwargs):
             for part, leaving in results(before.result):
                 if (
                     is_same(leaving, entering)
-                    and id(leaving) not in kept
+                    and id(leaving) not in inputs
                     and _shaped(before, place, leaving)
                 ):
-                    found.setdefault((place, part), entering)
-    links = [_of(block, *where, tensor, True) for where, tensor in found.items()]
-    links = [it for n, it in enumerate(links) if it.argument not in [x.argument for x in links[:n]]]
+                    candidates.setdefault((place, part), entering)
+    links = [_of(block, *where, tensor, True) for where, tensor in candidates.items()]
+    links = [
+        link for n, link in enumerate(links) if link.argument not in [x.argument for x in links[:n]]
+    ]
     if links:
         first = links[0]
-        rivals = sum(it.width == first.width for it in links[1:])
+        rivals = sum(link.width == first.width for link in links[1:])
         return replace(first, others=len(links) - 1, rivals=rivals)
     for call in calls[:1]:
         for place, entering in arguments(call.args, call.kwargs):
@@ -260,10 +266,10 @@ def _shaped(call: Call, place: int | str, leaving: Tensor) -> bool:
     )
 
 
-def is_same(one: Tensor, other: Tensor) -> bool:
+def is_same(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors are one, or the same values of one memory in another shape."""
-    if one is other:
+    if tensor is other:
         return True
-    if one.numel() != other.numel() or one.is_meta or other.is_meta:
+    if tensor.numel() != other.numel() or tensor.is_meta or other.is_meta:
         return False
-    return one.data_ptr() == other.data_ptr() and one.is_contiguous() == other.is_contiguous()
+    return tensor.data_ptr() == other.data_ptr() and tensor.is_contiguous() == other.is_contiguous()

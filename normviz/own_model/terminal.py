@@ -106,7 +106,7 @@ def line(watch: Watched) -> str:
         return f"{watch.settings.label}: no step yet"
     last = steps[-1]
     words = [f"step {last.step}", f"loss {_number(last.loss)}", f"lr {number(last.lr)}"]
-    layers = next((it for it in reversed(steps) if it.layers is not None), None)
+    layers = next((step for step in reversed(steps) if step.layers is not None), None)
     if layers is not None and layers.layers is not None and "grad_block" in watch.keys:
         of = layers.layers[watch.keys.index("grad_block"), 1:]
         words.append(
@@ -119,8 +119,8 @@ def line(watch: Watched) -> str:
 
 def screen(watch: Watched) -> Group:
     """At most 24 rows of 80 columns."""
-    steps, it = watch.steps, watch.settings
-    head = f"{it.label}: {it.blocks} blocks at {it.path}, width {it.width}"
+    steps, settings = watch.steps, watch.settings
+    head = f"{settings.label}: {settings.blocks} blocks at {settings.path}, width {settings.width}"
     parts: list[Text | Table] = [Text(head[: WIDTH - 1]), Text(line(watch)[: WIDTH - 1])]
     losses = np.array([step.loss for step in steps])
     parts.append(Text(f"loss {spark(losses, 60)}"))
@@ -134,7 +134,9 @@ def screen(watch: Watched) -> Group:
         table.add_column("grad, a char is x2")
         rows = {key: recorded.layers[watch.keys.index(key)] for key, _ in shown}
         gradient = rows.get("grad_block")
-        blocks = np.unique(np.linspace(1, it.blocks, min(it.blocks, ROWS)).round().astype(int))
+        blocks = np.unique(
+            np.linspace(1, settings.blocks, min(settings.blocks, ROWS)).round().astype(int)
+        )
         for block in blocks.tolist():
             bar = "" if gradient is None else _bar(gradient, block)
             cells = [_number(rows[key][block]) for key, _ in shown]

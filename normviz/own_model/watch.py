@@ -81,9 +81,9 @@ class Watch:
         self.instruments = Instruments(inner, stack, scaler)
         self.placement_note = ""
         looks = self.is_main and not self.is_sharded
-        found = self._inspected(inner, stack.path) if looks else None
+        record = self._inspected(inner, stack.path) if looks else None
         self.keys = tuple(key for key in KEYS if probes is None or key in probes)
-        self.settings = _observed(inner, stack, found, name)
+        self.settings = _observed(inner, stack, record, name)
         first = next(iter(inner.parameters()))
         self.started = Started(
             self.settings,
@@ -139,7 +139,7 @@ class Watch:
                 continue
             self.placement_note = ""
             rest = path.removeprefix(f"{start}.") if start else path
-            return next((one for one in stacks if one.path == rest), None)
+            return next((stack for stack in stacks if stack.path == rest), None)
         return None
 
     # Hooks
@@ -176,9 +176,9 @@ class Watch:
     def _after_forward(self, module: nn.Module, args: Any, output: Any) -> None:
         if torch.compiler.is_compiling() or not self._live or self._closed:
             return
-        found = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
-        if found is not None:
-            self._losses.append(found.detach().clone())
+        loss = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
+        if loss is not None:
+            self._losses.append(loss.detach().clone())
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         """Measure the gradients: now, or after the closure that computes them, as Lightning gives one."""
@@ -188,10 +188,10 @@ class Watch:
             return None
 
         def measured() -> Any:
-            found = closure()
+            loss = closure()
             self._measure_gradients()
             self._closed = True  # an optimizer that asks again does so elsewhere
-            return found
+            return loss
 
         if len(args) > 1:
             return (args[0], measured, *args[2:]), kwargs
@@ -297,17 +297,17 @@ class Watch:
     @property
     def missing(self) -> list[str]:
         """What is not recorded, a sentence each."""
-        found = [f"{about}: {words}" for about, words in self.instruments.notes.items()]
+        sentences = [f"{about}: {words}" for about, words in self.instruments.notes.items()]
         if self.placement_note:
-            found.append(f"placement not told: {self.placement_note}")
+            sentences.append(f"placement not told: {self.placement_note}")
         unknown = sum(math.isnan(step.loss) for step in self._steps)
         if unknown and unknown == len(self._steps):
-            found.append(
+            sentences.append(
                 "no loss is recorded, because the model's output has none: call watch.step(loss) before "
                 "optimizer.step(), or give loss=a function of the output"
             )
         elif unknown:
-            found.append(
+            sentences.append(
                 f"no loss is recorded at {unknown} steps: watch the compiled model, or call watch.step(loss)"
             )
         recorded = [step.layers for step in self._steps if step.layers is not None]
@@ -315,12 +315,12 @@ class Watch:
             seen = np.any(~np.isnan(np.stack(recorded)), axis=(0, 2)).tolist()
             names = [PROBES[key].label for i, key in enumerate(self.keys) if not seen[i]]
             if names:
-                found.append(f"not recorded: {', '.join(names)}")
+                sentences.append(f"not recorded: {', '.join(names)}")
         if self.skipped:
-            found.append(f"{self.skipped} steps were skipped: the optimizer did not take them")
+            sentences.append(f"{self.skipped} steps were skipped: the optimizer did not take them")
         if self.optimizer is None:
-            found.append("no update is measured without an optimizer")
-        return found
+            sentences.append("no update is measured without an optimizer")
+        return sentences
 
     @property
     def steps(self) -> list[Step]:
@@ -397,10 +397,11 @@ class Watch:
             shown.end()
 
     def __repr__(self) -> str:
-        it, n = self.settings, self.step_number
-        norm = f", {NORMS.label(it.norm)}" if it.norm and it.norm in NORMS else ""
+        settings, n = self.settings, self.step_number
+        norm = f", {NORMS.label(settings.norm)}" if settings.norm and settings.norm in NORMS else ""
         return (
-            f"Watch({it.label}{norm}: {it.blocks} blocks at {it.path}, width {it.width}; {n} steps)"
+            f"Watch({settings.label}{norm}: {settings.blocks} blocks at {settings.path}, "
+            f"width {settings.width}; {n} steps)"
         )
 
 
@@ -482,15 +483,15 @@ def _stack(model: nn.Module, blocks: str | None) -> Stack:
     return stack
 
 
-def _observed(model: nn.Module, stack: Stack, found: StackFound | None, name: str) -> Observed:
-    """What is known of the model, as far as its anatomy was `found`."""
+def _observed(model: nn.Module, stack: Stack, record: StackFound | None, name: str) -> Observed:
+    """What is known of the model, with its stack's `record` where it could be traced."""
     widths = [p.shape[-1] for p in stack.blocks[0].parameters() if p.ndim == 1]
     return Observed(
         model=(name or type(model).__name__)[:200],
         blocks=len(stack.blocks),
-        width=(found.width if found else None) or max(widths, default=1),
-        placement=found.placement if found else None,
-        norm=found.norm_key if found else None,
+        width=(record.width if record else None) or max(widths, default=1),
+        placement=record.placement if record else None,
+        norm=record.norm_key if record else None,
         parameters=sum({id(p): p.numel() for p in model.parameters()}.values()),
         path=stack.path,
         run=uuid.uuid4().hex[:12],
@@ -528,13 +529,13 @@ def _rank() -> int:
 def _inner_optimizer(optimizer: Any) -> Any:
     """The optimizer of torch inside of a wrapper, as accelerate's."""
     inner = getattr(optimizer, "optimizer", None)
-    found = inner if isinstance(inner, torch.optim.Optimizer) else optimizer
-    if found is not None and not hasattr(found, "register_step_pre_hook"):
+    innermost = inner if isinstance(inner, torch.optim.Optimizer) else optimizer
+    if innermost is not None and not hasattr(innermost, "register_step_pre_hook"):
         raise ValueError(
-            f"optimizer is a {type(found).__name__}, allowed is a torch.optim.Optimizer, or none: then call "
-            "watch.step(loss) once a step"
+            f"optimizer is a {type(innermost).__name__}, allowed is a torch.optim.Optimizer, or none: then "
+            "call watch.step(loss) once a step"
         )
-    return found
+    return innermost
 
 
 def _loss_in(output: Any) -> Tensor | None:
@@ -556,9 +557,9 @@ def _numbers(values: list[Tensor | None]) -> list[float]:
         if there
         else []
     )
-    found = iter(stacked)
+    numbers = iter(stacked)
     return [
-        math.nan if x is None else (y if math.isfinite(y := next(found)) else math.inf)
+        math.nan if x is None else (y if math.isfinite(y := next(numbers)) else math.inf)
         for x in values
     ]
 
@@ -566,13 +567,13 @@ def _numbers(values: list[Tensor | None]) -> list[float]:
 # Where a run goes.
 
 
-def _sink(to: str | Path | None, it: Watch) -> Any:
+def _sink(to: str | Path | None, watcher: Watch) -> Any:
     if to is None:
         return None
     if to != "store":
-        return _File(Path(to), it)
+        return _File(Path(to), watcher)
     try:
-        return _Stored(it)
+        return _Stored(watcher)
     except StoreError as error:
         LOG.warning("the run is not stored: %s", error)
         return None
@@ -581,10 +582,10 @@ def _sink(to: str | Path | None, it: Watch) -> Any:
 class _Stored:
     """Writes the run to the store as it comes."""
 
-    def __init__(self, it: Watch) -> None:
-        self.watch = weakref.proxy(it)
+    def __init__(self, watcher: Watch) -> None:
+        self.watch = weakref.proxy(watcher)
         self.store = Store()
-        self.run = self.store.observe(it.settings, it.started, it.keys)
+        self.run = self.store.observe(watcher.settings, watcher.started, watcher.keys)
 
     def append(self, steps: list[Step]) -> None:
         try:
@@ -593,9 +594,9 @@ class _Stored:
             LOG.warning("steps were not stored: %s", error)
 
     def end(self) -> None:
-        it = self.watch.result
+        result = self.watch.result
         try:
-            self.store.end_observed(self.run, it)
+            self.store.end_observed(self.run, result)
         except StoreError as error:
             LOG.warning("the end of the run was not stored: %s", error)
 
@@ -603,15 +604,15 @@ class _Stored:
 class _File:
     """Writes the run to a file when it ends."""
 
-    def __init__(self, path: Path, it: Watch) -> None:
-        self.path, self.watch = path, weakref.proxy(it)
+    def __init__(self, path: Path, watcher: Watch) -> None:
+        self.path, self.watch = path, weakref.proxy(watcher)
 
     def append(self, steps: list[Step]) -> None:
         pass
 
     def end(self) -> None:
-        it = self.watch.result
+        result = self.watch.result
         if self.path.suffix == ".zip":
-            it.to_parquet(self.path)
+            result.to_parquet(self.path)
         else:
-            self.path.write_text(it.html(), encoding="utf-8")
+            self.path.write_text(result.html(), encoding="utf-8")

@@ -81,8 +81,8 @@ def _repeats(repeats: Sequence[Sequence[Recording]], sent: Sent) -> dict[str, An
     """The losses of the lanes' runs from all seeds beyond those that the browser has."""
     out: dict[str, Any] = {}
     counts = [[len(run.losses) for run in runs] for runs in repeats]
-    if [len(one) for one in sent.repeats] != [len(one) for one in counts]:
-        sent.repeats = [[0] * len(one) for one in counts]
+    if [len(lane) for lane in sent.repeats] != [len(lane) for lane in counts]:
+        sent.repeats = [[0] * len(lane) for lane in counts]
     if any(repeats):
         out["repeats"] = [
             [
@@ -124,17 +124,17 @@ def _findings(lanes: Sequence[Lane], probe: str, drawn: Axes) -> dict[str, str]:
     """What each chart shows, in words."""
     lacking = charts.sentences.lacking
     have, lack = [x for x in lanes if not x.recording.lacks(probe)], lacking(lanes, probe)
-    found = {
+    sentences = {
         f"heat{i}": " ".join(lacking([lane], probe) or [charts.heatmap.finding(lane, probe)])
         for i, lane in enumerate(lanes)
     }
     if drawn.between is not None:
-        found["ratio"] = charts.ratio.finding(lanes[0], lanes[1], probe)
+        sentences["ratio"] = charts.ratio.finding(lanes[0], lanes[1], probe)
     return {
         "loss": charts.loss.finding(lanes),
         "bars": " ".join([charts.bars.finding(have, probe), *lack] if have else lack),
         "lines": " ".join([charts.lines.finding(have, probe), *lack] if have else lack),
-        **found,
+        **sentences,
     }
 
 

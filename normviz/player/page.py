@@ -150,11 +150,11 @@ def posted(lane: Lane, probes: Sequence[str], live: bool) -> dict[str, Any]:
     each = {key: message([lane], key, Sent(), live=live, options=ChartOptions()) for key in probes}
     pool: dict[str, int] = {}
     shared: dict[str, Any] = {}
-    for it in each.values():
-        shared |= {name: it.pop(name) for name in ALIKE}
-        it["charts"] = {
+    for probe_message in each.values():
+        shared |= {name: probe_message.pop(name) for name in ALIKE}
+        probe_message["charts"] = {
             name: pool.setdefault(json.dumps(spec), len(pool))
-            for name, spec in it["charts"].items()
+            for name, spec in probe_message["charts"].items()
         }
     return {"shared": shared, "charts": [json.loads(text) for text in pool], "probes": each}
 
@@ -192,8 +192,8 @@ def _probe(
                 name: pool.setdefault(json.dumps(spec), len(pool))
                 for name, spec in out["charts"].items()
             }
-            kept = {name: out[name] for name in ("view", "domain", "between", "sets")}
-            looks[f"{view} {'linear' if linear else 'log'}"] = {**kept, "charts": charts}
+            look = {name: out[name] for name in ("view", "domain", "between", "sets")}
+            looks[f"{view} {'linear' if linear else 'log'}"] = {**look, "charts": charts}
     return {"numbers": numbers, "looks": looks}
 
 

@@ -72,7 +72,7 @@ def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) 
     styles, dark = charts.styles_of(lanes, options.dark), options.dark
     labels, runs = tuple(lane.label for lane in lanes), [lane.recording for lane in lanes]
     steps, depth = max(run.total for run in runs), max(run.depth for run in runs)
-    found = {
+    by_name = {
         "loss": charts.loss.spec(
             styles, labels, steps, axes.loss, dark, options.linear, units(lanes)
         ),
@@ -81,17 +81,19 @@ def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) 
     if axes.between is not None:
         divided = charts.ratio.quotient(lanes[0], lanes[1], probe)
         label = charts.ratio.label(lanes[0], lanes[1])
-        found["ratio"] = charts.heatmap.spec(
+        by_name["ratio"] = charts.heatmap.spec(
             charts.ratio.style(dark), label, probe, depth, divided.total, axes.between, dark,
             comparing=True, has_gaps=divided.has_gaps,
         )  # fmt: skip
     elif options.view == "lines":
-        found["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
+        by_name["lines"] = charts.lines.spec(styles, labels, probe, steps, axes.values)
     elif options.view != "walk":
         for i, (label, run, style) in enumerate(zip(labels, runs, styles, strict=True)):
-            found[f"heat{i}"] = charts.heatmap.spec(
+            by_name[f"heat{i}"] = charts.heatmap.spec(
                 style, label, probe, run.depth, run.total, axes.values, dark, row=run.row,
                 has_gaps=run.layers(probe).has_gaps,
             )  # fmt: skip
     config = charts.theme(dark)
-    return {name: {**spec, "config": {**spec["config"], **config}} for name, spec in found.items()}
+    return {
+        name: {**spec, "config": {**spec["config"], **config}} for name, spec in by_name.items()
+    }

@@ -211,7 +211,7 @@ def _gains_of(scheme: Scheme, block: int, depth: int) -> dict[str, list[float | 
 def _gain_words(scheme: Scheme, depth: int) -> list[str]:
     """A sentence like "Skip × α = 2.21." for each kind of gain in a stack, with its range over the
     blocks, and for other facts that the picture omits."""
-    found: dict[str, list[tuple[str, Gain]]] = {}
+    by_slot: dict[str, list[tuple[str, Gain]]] = {}
     remarks: dict[str, None] = {}
     for block in range(1, depth + 1):
         for branch in ("attention", "ffn"):
@@ -219,16 +219,16 @@ def _gain_words(scheme: Scheme, depth: int) -> list[str]:
             remarks |= dict.fromkeys(words for tells, words in REMARKS if tells(slots))
             if slots.mix == "sum":
                 for slot, gain in gain_values(slots).items():
-                    found.setdefault(slot, []).append((branch, gain))
+                    by_slot.setdefault(slot, []).append((branch, gain))
     symbols: dict[str, str] = {c.gain: PLAIN.get(c.symbol, c.symbol) for c in scheme.constants}
     return [
-        *(_gain_sentence(slot, some, symbols.get(slot, "")) for slot, some in found.items()),
+        *(_gain_sentence(slot, some, symbols.get(slot, "")) for slot, some in by_slot.items()),
         *remarks,
     ]
 
 
-def _gain_sentence(slot: str, found: list[tuple[str, Gain]], symbol: str) -> str:
-    where, gains = {branch for branch, _ in found}, [gain for _, gain in found]
+def _gain_sentence(slot: str, branch_gains: list[tuple[str, Gain]], symbol: str) -> str:
+    where, gains = {branch for branch, _ in branch_gains}, [gain for _, gain in branch_gains]
     first, last = (f"{gain.value:.3g}" for gain in (gains[0], gains[-1]))
     value = first if first == last else f"{first} to {last}"
     of = f" ({ONLY[where.pop()]})" if len(where) == 1 else ""
@@ -371,7 +371,7 @@ def skip_factor(s: Slots) -> tuple[bool, float]:
 
 def gain_values(s: Slots) -> dict[str, Gain]:
     """The gains of a sublayer other than 1, by slot, including a norm's initial scale."""
-    found = {
+    gains = {
         slot: getattr(s, slot)
         for slot in (
             "stream_gain",
@@ -385,5 +385,5 @@ def gain_values(s: Slots) -> dict[str, Gain]:
     }
     for slot in ("gamma_in", "gamma_out"):
         if getattr(s, slot) != 1.0:
-            found[slot] = Gain(getattr(s, slot), "channel")
-    return found
+            gains[slot] = Gain(getattr(s, slot), "channel")
+    return gains

@@ -29,10 +29,10 @@ STARTED = ("device", "threads", "parameters", "chance", "floor", "text")
 LOG = logging.getLogger(__name__)
 
 
-def save(it: Recording, path: Path) -> None:
+def save(recording: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
-    steps = it.steps
-    about = {**_head(it.probes), **_settings(it), "bad": _bad(it)}
+    steps = recording.steps
+    about = {**_head(recording.probes), **_settings(recording), "bad": _bad(recording)}
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -45,33 +45,33 @@ def save(it: Recording, path: Path) -> None:
 
 def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) -> None:
     """Write cells of sweeps to an .npz file, each with the layers of at most `layers_at` recorded steps."""
-    about, scalars, layers, kept = [], [], [], list[Steps]()
+    about, scalars, layers, all_steps = [], [], [], list[Steps]()
     shared: tuple[str, ...] = ()  # the probes of the first cell; another one names its own
-    for it in cells:
-        shared = shared or it.probes
-        steps = it.steps.with_layers_of(_few(len(it.steps.layer_steps), layers_at))
+    for cell in cells:
+        shared = shared or cell.probes
+        steps = cell.steps.with_layers_of(_few(len(cell.steps.layer_steps), layers_at))
         about.append(
             {
-                "key": it.key,
-                **_settings(it),
-                "message": it.message,
-                "status": it.status,
-                "seconds": round(it.seconds, 2),
-                "bad": _bad(it),
+                "key": cell.key,
+                **_settings(cell),
+                "message": cell.message,
+                "status": cell.status,
+                "seconds": round(cell.seconds, 2),
+                "bad": _bad(cell),
                 "steps": len(steps),
                 "layer_steps": steps.layer_steps.tolist(),
-                **({} if it.probes == shared else {"probes": it.probes}),
+                **({} if cell.probes == shared else {"probes": cell.probes}),
             }
         )
         scalars.append(np.stack([steps.loss, steps.grad_norm]).astype(np.float32))
         layers.append(steps.layers.astype(np.float32).ravel())
-        kept.append(steps)
+        all_steps.append(steps)
     np.savez_compressed(
         path,
         about=np.frombuffer(json.dumps({**_head(shared), "runs": about}).encode(), np.uint8),
         scalars=np.concatenate(scalars, axis=1),
         layers=np.concatenate(layers),
-        **_sometimes(kept, np.float32),
+        **_sometimes(all_steps, np.float32),
     )
 
 
@@ -125,11 +125,11 @@ def _cells(
 
 def _sometimes(runs: Sequence[Steps], dtype: type[np.floating[Any]] = np.float64) -> dict[str, Any]:
     """The numbers that not every step has as entries of a file; none that no step has."""
-    found = {
+    arrays = {
         name: np.concatenate([np.empty(0), *(getattr(steps, name) for steps in runs)])
         for name in SOMETIMES
     }
-    return {name: x.astype(dtype) for name, x in found.items() if not np.isnan(x).all()}
+    return {name: x.astype(dtype) for name, x in arrays.items() if not np.isnan(x).all()}
 
 
 def _read_sometimes(data: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
@@ -158,19 +158,19 @@ def _head(probes: Sequence[str]) -> dict[str, Any]:
     return {"engine": ENGINE, "probes": probes}
 
 
-def _settings(it: Recording) -> dict[str, Any]:
+def _settings(recording: Recording) -> dict[str, Any]:
     """The settings of a run and the values of its `Started` event."""
-    assert it.started is not None
+    assert recording.started is not None
     return {
-        "config": it.config.model_dump(mode="json"),
-        **{name: getattr(it.started, name) for name in STARTED},
-        "computed_by": [it.started.engine, it.started.why],
-        **({"wrote": it.wrote} if it.wrote else {}),
+        "config": recording.config.model_dump(mode="json"),
+        **{name: getattr(recording.started, name) for name in STARTED},
+        "computed_by": [recording.started.engine, recording.started.why],
+        **({"wrote": recording.wrote} if recording.wrote else {}),
     }
 
 
-def _bad(it: Recording) -> list[Any] | None:
-    bad = it.first_bad
+def _bad(recording: Recording) -> list[Any] | None:
+    bad = recording.first_bad
     return [bad.step, bad.layer, bad.where] if bad else None
 
 

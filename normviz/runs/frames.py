@@ -25,26 +25,26 @@ class Frames:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._kept: OrderedDict[int, Steps] = OrderedDict()
+        self._steps: OrderedDict[int, Steps] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def steps(self, run: Run) -> Steps:
         """All steps of a run so far. Raises StoreUnreadable where they are damaged."""
         with self._lock:
-            kept = self._kept.get(run.id)
-            last = int(kept.step[-1]) if kept is not None and len(kept.step) else -1
+            steps = self._steps.get(run.id)
+            last = int(steps.step[-1]) if steps is not None and len(steps.step) else -1
             fresh = self.store.steps(run, after=last)
-            if kept is None or len(fresh.step):
-                self._size -= 0 if kept is None else kept.nbytes
-                kept = fresh if kept is None else fresh.after(kept)
-                self._kept[run.id] = kept
-                self._size += kept.nbytes
-            self._kept.move_to_end(run.id)
+            if steps is None or len(fresh.step):
+                self._size -= 0 if steps is None else steps.nbytes
+                steps = fresh if steps is None else fresh.after(steps)
+                self._steps[run.id] = steps
+                self._size += steps.nbytes
+            self._steps.move_to_end(run.id)
             most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
-            while self._size > most and len(self._kept) > 1:
-                self._size -= self._kept.popitem(last=False)[1].nbytes
-            return kept
+            while self._size > most and len(self._steps) > 1:
+                self._size -= self._steps.popitem(last=False)[1].nbytes
+            return steps
 
     def recording(self, run: Run) -> Recording:
         """What a run recorded so far."""
@@ -55,11 +55,11 @@ class Frames:
         return verdict(self.recording(run), self.store)
 
 
-def verdict(it: Recording, store: Store) -> Verdict:
+def verdict(recording: Recording, store: Store) -> Verdict:
     """The verdict of a run, or its state while it is open; for a waiting one its place in the queue."""
-    if it.stored is not None and it.status == "queued":
-        return Verdict("queued", queued([it.stored], store))
-    return it.verdict
+    if recording.stored is not None and recording.status == "queued":
+        return Verdict("queued", queued([recording.stored], store))
+    return recording.verdict
 
 
 def queued(runs: Sequence[Run], store: Store) -> str:

@@ -64,39 +64,41 @@ class RunList:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._kept: dict[int, RunOutcome] = {}
+        self._outcomes: dict[int, RunOutcome] = {}
 
     def page(self, wanted: Query, limit: int, offset: int = 0) -> ListPage:
         """At most `limit` wanted runs after the first `offset`. Newest first; cells of sweeps come after
         all others, shipped runs last."""
-        found = self.store.listed(wanted, limit, offset)
-        rows, unread = [], list(found.foreign)
-        for run in found.runs:
+        matches = self.store.listed(wanted, limit, offset)
+        rows, unread = [], list(matches.foreign)
+        for run in matches.runs:
             try:
                 rows.append(self.row(run))
             except StoreUnreadable:
                 unread.append(run.id)
-        return ListPage(tuple(rows), found.total, tuple(unread))
+        return ListPage(tuple(rows), matches.total, tuple(unread))
 
     def row(self, run: Run) -> ListRow:
         """A run with its outcome. Raises StoreUnreadable where its steps are damaged."""
-        kept = self._kept.get(run.id)
-        if kept is None or run.is_open:
-            it = self.store.recording(run, layers=False)
-            kept = RunOutcome(verdict(it, self.store), it.final, len(it.steps))
+        outcome = self._outcomes.get(run.id)
+        if outcome is None or run.is_open:
+            recording = self.store.recording(run, layers=False)
+            outcome = RunOutcome(
+                verdict(recording, self.store), recording.final, len(recording.steps)
+            )
             if run.ended is not None:
-                if len(self._kept) >= KEPT:
-                    self._kept.clear()
-                self._kept[run.id] = kept
-        return ListRow(run, kept)
+                if len(self._outcomes) >= KEPT:
+                    self._outcomes.clear()
+                self._outcomes[run.id] = outcome
+        return ListRow(run, outcome)
 
 
 def changed(config: RunConfig) -> str:
     """The settings that are not at their defaults, in words, except those with their own column."""
-    found = differences(config, USUAL)
+    changes = differences(config, USUAL)
     return ", ".join(
         f"{SETTINGS[name].title} {value}"
-        for name, (_, value) in found.items()
+        for name, (_, value) in changes.items()
         if name not in OWN_COLUMNS
     )
 
@@ -105,8 +107,9 @@ def described(settings: Settings) -> str:
     """What a list says of a run besides its placement: the settings that are not at their defaults; of an
     observed run its size."""
     if isinstance(settings, Observed):
-        it = settings
-        return f"{it.blocks} blocks, width {it.width}, {it.parameters:,} parameters"
+        return (
+            f"{settings.blocks} blocks, width {settings.width}, {settings.parameters:,} parameters"
+        )
     return changed(settings)
 
 
@@ -119,10 +122,11 @@ def seconds(run: Run) -> float | None:
 
 def diff(configs: list[RunConfig]) -> dict[str, list[str]]:
     """The settings in which configs differ: title -> each config's value, as people read them."""
-    found = [differences(one, other) for one in configs for other in configs]
-    names = [name for name in SETTINGS if any(name in one for one in found)]
+    comparisons = [differences(config, other) for config in configs for other in configs]
+    names = [name for name in SETTINGS if any(name in comparison for comparison in comparisons)]
     return {
-        SETTINGS[name].title: [shown(name, getattr(one, name)) for one in configs] for name in names
+        SETTINGS[name].title: [shown(name, getattr(config, name)) for config in configs]
+        for name in names
     }
 
 

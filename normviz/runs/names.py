@@ -27,12 +27,12 @@ def difference(config: Settings, others: Sequence[Settings]) -> str:
     first those that the first lane has otherwise. Empty if the placement alone differs. A run that was
     observed has no settings: beside lanes that have some it is "observed"."""
     if isinstance(config, Observed):
-        return "observed" if any(not isinstance(one, Observed) for one in others) else ""
-    others = [one for one in others if not isinstance(one, Observed)]
+        return "observed" if any(not isinstance(lane, Observed) for lane in others) else ""
+    others = [lane for lane in others if not isinstance(lane, Observed)]
     fields = [
         name
         for name in FIELDS
-        if name not in UNNAMED and len({getattr(one, name) for one in (config, *others)}) > 1
+        if name not in UNNAMED and len({getattr(lane, name) for lane in (config, *others)}) > 1
     ]
     fields.sort(key=lambda name: bool(others) and getattr(config, name) == getattr(others[0], name))
     words = [_words(name, config) for name in fields if getattr(config, name) not in OFF]
@@ -65,10 +65,10 @@ def placements(lanes: Sequence[Settings]) -> list[str]:
     labels = [_bracketed(label(lane)) for lane in lanes]
     if len(set(labels)) == len(labels):
         return labels
-    found = (difference(lane, lanes) for lane in lanes)
+    differences = (difference(lane, lanes) for lane in lanes)
     return [
         f"{label} with {words}" if words else label
-        for label, words in zip(labels, found, strict=True)
+        for label, words in zip(labels, differences, strict=True)
     ]
 
 
@@ -86,7 +86,7 @@ def file_name(lanes: Sequence[Settings]) -> str:
 def settings(lanes: Sequence[Settings]) -> str:
     """The size and length of the runs in words, with every value where lanes differ."""
     if any(isinstance(lane, Observed) for lane in lanes):
-        each = dict.fromkeys(f"{it.depth} blocks, width {it.width}" for it in lanes)
+        each = dict.fromkeys(f"{lane.depth} blocks, width {lane.width}" for lane in lanes)
         return "; ".join(each)
     named = {
         "depth": "{} blocks",

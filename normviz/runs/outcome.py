@@ -66,11 +66,11 @@ def outcome(lanes: Runs, seeds: int = 1, reference: str = "") -> DuelOutcome:
     if reference not in lanes:
         raise ValueError(f"reference is {reference!r}, allowed is one of {', '.join(lanes)}")
     others = [name for name in lanes if name != reference]
-    found = [_compared(lanes, reference, name) for name in others]
+    comparisons = [_compared(lanes, reference, name) for name in others]
     return DuelOutcome(
         tuple((name, _lane(runs, seeds)) for name, runs in lanes.items()),
-        tuple(it.sentence for it in found),
-        tuple(_notes(lanes, found)),
+        tuple(comparison.sentence for comparison in comparisons),
+        tuple(_notes(lanes, comparisons)),
     )
 
 
@@ -84,7 +84,7 @@ def _lane(runs: Sequence[Recording], seeds: int) -> str:
         return "not trained with these settings yet"
     n = max(seeds, len(runs))
     if n > 1:
-        return of_seeds([it for it in runs if it.is_done], n)
+        return of_seeds([run for run in runs if run.is_done], n)
     words, held_out = runs[0].verdict.sentence, runs[0].held_out
     if runs[0].status != "finished" or held_out is None or "held-out" in words:
         return words
@@ -128,23 +128,23 @@ def _compared(lanes: Runs, reference: str, name: str) -> _Compared:
         return _Compared(_sentence(final, "training loss", reference, name), len(pairs) > 1)
     if not np.isfinite(held_out).all():
         return _Compared(f"{name} is not compared with {reference}: a held-out loss is not finite.")
-    said = _sentence(held_out, "held-out loss", reference, name)
+    sentence = _sentence(held_out, "held-out loss", reference, name)
     mean = fmean(b - a for a, b in final)
     if abs(mean) >= SMALLEST:
         who = "Its training loss ends" if len(pairs) == 1 else "Its mean training loss ends"
-        said += f" {who} {_size(mean)} {_side(mean)}."
-    return _Compared(said, len(pairs) > 1, is_held_out=True)
+        sentence += f" {who} {_size(mean)} {_side(mean)}."
+    return _Compared(sentence, len(pairs) > 1, is_held_out=True)
 
 
 def _incomparable(lanes: Runs, reference: str, name: str) -> str:
     """Why two lanes can't be compared; else empty."""
-    for one in (reference, name):
-        if not any(run.is_done for run in lanes[one]):
-            return f"{one} has no finished run with these settings"
-    a, b = (next(run for run in lanes[one] if run.is_done) for one in (reference, name))
+    for lane in (reference, name):
+        if not any(run.is_done for run in lanes[lane]):
+            return f"{lane} has no finished run with these settings"
+    a, b = (next(run for run in lanes[lane] if run.is_done) for lane in (reference, name))
     if (a.config.task, a.config.text) != (b.config.task, b.config.text):
         return "they have different tasks, so their losses mean different things"
-    if any(not isinstance(it.config, Observed) and it.config.steps == 0 for it in (a, b)):
+    if any(not isinstance(run.config, Observed) and run.config.steps == 0 for run in (a, b)):
         return "a lane of 0 steps is not trained"
     if not _pairs(lanes[reference], lanes[name]):
         return "no seed has a finished run in both"
@@ -179,20 +179,22 @@ def _sentence(losses: Sequence[tuple[float, float]], what: str, reference: str, 
     if not any(differences):
         at = f" in {n} of {n} seeds" if n > 1 else ""
         return f"{name} ends at the same {what or 'loss'} as {reference}{at}."
-    found = compare([b for _, b in losses], [a for a, _ in losses])
-    side, sign = _side(found.difference), -1 if found.difference < 0 else 1
+    comparison = compare([b for _, b in losses], [a for a, _ in losses])
+    side, sign = _side(comparison.difference), -1 if comparison.difference < 0 else 1
     if n == 1:
-        size = _size(found.difference)
+        size = _size(comparison.difference)
         return f"{name} ends {size}{unit} {side} {reference}{of}. One seed gives no interval."
-    digits = max(map(_digits, (found.difference, found.high - found.difference)))
-    mean, *ends = (f"{sign * x:.{digits}f}" for x in (found.difference, found.low, found.high))
+    digits = max(map(_digits, (comparison.difference, comparison.high - comparison.difference)))
+    mean, *ends = (
+        f"{sign * x:.{digits}f}" for x in (comparison.difference, comparison.low, comparison.high)
+    )
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
     words = (
         f"{name} ends {side} {reference}{of} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
         f"interval {low} to {high} by Student's t, paired by seed)"
     )
-    if found.differs:
+    if comparison.differs:
         return f"{words}."
     if n < PAIRS:
         return f"{words}. At least {PAIRS} seeds are needed to tell them apart."
@@ -215,12 +217,12 @@ def _digits(size: float) -> int:
 # What limits the sentences.
 
 
-def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
+def _notes(lanes: Runs, comparisons: Sequence[_Compared]) -> Iterator[str]:
     ended = {name: [run for run in runs if run.is_done] for name, runs in lanes.items()}
     steps = {name: runs[0].total for name, runs in ended.items() if runs}
-    if found and len(set(steps.values())) > 1:
-        said = ", ".join(f"{name} {n}" for name, n in steps.items())
-        yield f"The lanes have different numbers of steps: {said}."
+    if comparisons and len(set(steps.values())) > 1:
+        words = ", ".join(f"{name} {n}" for name, n in steps.items())
+        yield f"The lanes have different numbers of steps: {words}."
     falling = {
         name: sum(
             still_falls(run.losses, run.chance) or "still falling" in run.verdict.sentence
@@ -229,12 +231,12 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
         for name, runs in ended.items()
     }
     if any(falling.values()):
-        said = ", ".join(
+        words = ", ".join(
             f"{name} ({n} of {len(ended[name])} seeds)" if len(ended[name]) > 1 else name
             for name, n in falling.items()
             if n
         )
-        yield f"The loss still falls at the end: {said}. More steps can change what came out."
+        yield f"The loss still falls at the end: {words}. More steps can change what came out."
     clipped = {name: [run.clipped for run in runs] for name, runs in ended.items()}
     parts = [
         f"{sum(shares) / len(shares):.0%} of the steps of {name}"
@@ -243,7 +245,7 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
     ]
     if parts:
         yield f"Gradients were clipped in {', in '.join(parts)}."
-    if not any(it.has_interval for it in found):
+    if not any(comparison.has_interval for comparison in comparisons):
         return
     for name, runs in ended.items():
         learned = sum(run.has_learned for run in runs)
@@ -252,7 +254,7 @@ def _notes(lanes: Runs, found: Sequence[_Compared]) -> Iterator[str]:
                 f"{name} learns in some seeds only. The interval assumes a normal distribution, so trust "
                 "these counts more than the mean."
             )
-    if any(it.is_held_out for it in found):
+    if any(comparison.is_held_out for comparison in comparisons):
         yield "The interval is over seeds. It says nothing about other held-out examples."
-    if sum(it.has_interval for it in found) > 1:
+    if sum(comparison.has_interval for comparison in comparisons) > 1:
         yield "Each interval is for one pair of lanes, not for all pairs at once."

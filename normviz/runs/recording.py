@@ -109,19 +109,19 @@ class Steps:
 
     def after(self, earlier: Steps) -> Steps:
         """The earlier steps followed by these."""
-        names = [one.name for one in fields(self)]
+        names = [column.name for column in fields(self)]
         pairs = ((getattr(earlier, name), getattr(self, name)) for name in names)
         return Steps(*(np.concatenate(pair) for pair in pairs))
 
     def with_layers_of(self, rows: Collection[int]) -> Steps:
         """All steps, with these rows of `layers` alone."""
-        kept = sorted(rows)
-        return replace(self, layer_steps=self.layer_steps[kept], layers=self.layers[kept])
+        indices = sorted(rows)
+        return replace(self, layer_steps=self.layer_steps[indices], layers=self.layers[indices])
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(getattr(self, one.name).nbytes for one in fields(self))
+        return sum(getattr(self, column.name).nbytes for column in fields(self))
 
 
 SELDOM = ("update_ratio", "token_cosine")
@@ -372,9 +372,9 @@ class Recording:
         if isinstance(self.config, Observed) and self.status in ("finished", "running"):
             return observed(self.losses, self.is_done)
         if self.status == "finished" and self.started is not None:
-            said = judge(self.losses, self.config.steps, self.chance, self.floor)
+            verdict = judge(self.losses, self.config.steps, self.chance, self.floor)
             is_finite = TASKS[self.config.task].is_finite
-            return beside_held_out(said, self.final, self.chance, self.held_out, is_finite)
+            return beside_held_out(verdict, self.final, self.chance, self.held_out, is_finite)
         if self.status == "failed":
             return Verdict("failed", f"failed after {n} steps: {self.message}")
         if self.status == "stopped":
@@ -463,19 +463,19 @@ def of_seeds(ended: Sequence[Recording], seeds: int) -> str:
     """
     if not ended:
         return f"none of {seeds} seeds has a result yet"
-    heads = [re.split(r":|,? (?:at step|since|after) ", it.verdict.sentence)[0] for it in ended]
+    heads = [re.split(r":|,? (?:at step|since|after) ", run.verdict.sentence)[0] for run in ended]
     counted = Counter(heads).most_common()
-    said = ", ".join(
+    sentence = ", ".join(
         f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"
         for i, (head, n) in enumerate(counted)
     )
-    kept = [it for head, it in zip(heads, ended, strict=True) if head != "diverged"]
-    if kept:
-        said += f": loss {_range([it.final for it in kept])}"
-    if held_out := [it.held_out for it in kept if it.held_out is not None]:
-        said += f"; held-out {_range(held_out)}"
+    not_diverged = [run for head, run in zip(heads, ended, strict=True) if head != "diverged"]
+    if not_diverged:
+        sentence += f": loss {_range([run.final for run in not_diverged])}"
+    if held_out := [run.held_out for run in not_diverged if run.held_out is not None]:
+        sentence += f"; held-out {_range(held_out)}"
     left = seeds - len(ended)
-    return f"{said}; {left} without a result" if left else said
+    return f"{sentence}; {left} without a result" if left else sentence
 
 
 def _range(losses: Sequence[float]) -> str:

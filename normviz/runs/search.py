@@ -40,7 +40,7 @@ class Search:
 
 def _titles() -> dict[tuple[str, ...], str]:
     """The title of each setting, as words, to its field."""
-    called = {tuple(one.title.casefold().split()): name for name, one in SETTINGS.items()}
+    called = {tuple(setting.title.casefold().split()): name for name, setting in SETTINGS.items()}
     return called | {(name,): name for name in SETTINGS}
 
 
@@ -53,8 +53,10 @@ def search(text: str) -> Search:
     more than MAX_WORDS words."""
     words = text.casefold().replace("=", " ").split()
     if len(words) > MAX_WORDS:
-        said = f"the search has {len(words):,} words, allowed are up to {MAX_WORDS}: leave some out"
-        return Search(((),), too_long=said)
+        problem = (
+            f"the search has {len(words):,} words, allowed are up to {MAX_WORDS}: leave some out"
+        )
+        return Search(((),), too_long=problem)
     clauses: list[Clause] = []
     unknown: list[str] = []
     at = 0

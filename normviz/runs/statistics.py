@@ -58,9 +58,9 @@ def _interval(values: tuple[float, ...], ratio: bool, confidence: Confidence) ->
     n = len(values)
     if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
         return None
-    kept = [math.log(x) for x in values] if ratio else list(values)
+    numbers = [math.log(x) for x in values] if ratio else list(values)
     quantile = (T95 if confidence == "95 %" else T90)[n - 2]
-    mean, half = fmean(kept), quantile * stdev(kept) / math.sqrt(n)
+    mean, half = fmean(numbers), quantile * stdev(numbers) / math.sqrt(n)
     shown = math.exp if ratio else float
     return Interval(shown(mean), shown(mean - half), shown(mean + half), n)
 
@@ -142,7 +142,7 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:
     n, mean = len(differences), fmean(differences)
     if n == 1:
         return Comparison(mean, -math.inf, math.inf, 1, False)
-    found = interval(differences)
-    low, high = (found.low, found.high) if found else (-math.inf, math.inf)
+    bounds = interval(differences)
+    low, high = (bounds.low, bounds.high) if bounds else (-math.inf, math.inf)
     one_sign = all(d > 0 for d in differences) or all(d < 0 for d in differences)
     return Comparison(mean, low, high, n, n >= PAIRS and one_sign and not low <= 0 <= high)

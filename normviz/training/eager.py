@@ -191,13 +191,13 @@ def _groups(config: RunConfig, model: Transformer, flat: Flat) -> Iterator[Group
         yield Group([flat.optimised], [flat.grads])
         return
     inside = {id(p) for p in model.blocks.parameters()}
-    found: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    by_kind: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for p in model.parameters():
         role = mark_of(p) or ""
         is_matrix, is_inside = role in (*MATRICES, *EMBEDDINGS), id(p) in inside
         if c.optimizer != "muon" or role not in MATRICES:
-            found.setdefault((is_matrix, is_inside), []).append(p)
-    for (is_matrix, is_inside), parameters in found.items():
+            by_kind.setdefault((is_matrix, is_inside), []).append(p)
+    for (is_matrix, is_inside), parameters in by_kind.items():
         hidden = is_matrix and is_inside
         yield Group(
             [p.data for p in parameters],

@@ -115,10 +115,10 @@ def write(engine: Engine, task: Characters, device: torch.device) -> str:
     """What a trained model writes after the task's opening, SAMPLE characters by its most likely ones."""
     tokens = torch.from_numpy(task.opening).to(device)[None]
     for _ in range(SAMPLE):
-        one = torch.tensor(
+        token = torch.tensor(
             [[engine.next_token(tokens[:, -task.seq_len :].contiguous())]], device=device
         )
-        tokens = torch.cat([tokens, one], 1)
+        tokens = torch.cat([tokens, token], 1)
     return "".join(task.alphabet[i] for i in tokens[0, task.seq_len :].tolist())
 
 

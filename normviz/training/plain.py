@@ -62,8 +62,8 @@ class Dropout:
             return x
         rng = generator(f"dropout:{self.site}", self.seed, self.step)
         self.site += 1
-        kept = torch.from_numpy(uniform(rng, tuple(x.shape)) >= self.p)
-        return x * (kept.to(x.device) / (1.0 - self.p))
+        mask = torch.from_numpy(uniform(rng, tuple(x.shape)) >= self.p)
+        return x * (mask.to(x.device) / (1.0 - self.p))
 
 
 @torch.no_grad()
@@ -86,11 +86,11 @@ Kinds = dict[tuple[bool, bool], dict[str, nn.Parameter]]
 def kinds(model: nn.Module, draws: Mapping[str, Draw | None]) -> Kinds:
     """The parameters by their kind; matrices are the weights that are drawn."""
     matrices = tuple(f".{end}" for end in draws if end.endswith(".weight"))
-    found: Kinds = {}
+    by_kind: Kinds = {}
     for name, p in model.named_parameters():
         kind = f".{name}".endswith(matrices), name.startswith("blocks.")
-        found.setdefault(kind, {})[name] = p
-    return found
+        by_kind.setdefault(kind, {})[name] = p
+    return by_kind
 
 
 def groups(of: Kinds, config: RunConfig) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ HERO = PRESETS["hero"].lanes()
 
 
 def read(query: str) -> duel_link.DuelLink:
-    return duel_link.read(parse_qs(query, keep_blank_values=True))
+    return duel_link.decode(parse_qs(query, keep_blank_values=True))
 
 
 def test_settings_a_preset_or_a_step_ask_for_a_duel() -> None:
@@ -51,7 +51,7 @@ def test_a_duel_with_its_view_comes_back_from_its_link() -> None:
     said = duel_link.params(
         lanes, 2, "observed", SEEDS, probe="stream_rms", view="lines", cursor=cursor
     )
-    found = duel_link.read({name: [word] for name, word in said.items()})
+    found = duel_link.decode({name: [word] for name, word in said.items()})
     assert (found.lanes, found.story, found.beside, found.seeds) == (lanes, 2, "observed", SEEDS)
     assert (found.probe, found.view, found.cursor) == ("stream_rms", "lines", cursor)
     assert not found.notices

@@ -209,7 +209,7 @@ def test_any_measurement_is_told_or_left_out(
     path = here / "cost" / "x.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(mutated(place, value))
-    for it in stored_results.kept(here):
+    for it in stored_results.measurements(here):
         assert findings.verdict(it) and findings.counted(it) and it.text()
         assert all(findings.finding(it, context.key) for context in CONTEXTS)
         assert json.dumps(chart.chart(it, "alone"), allow_nan=False)
@@ -217,4 +217,4 @@ def test_any_measurement_is_told_or_left_out(
 
 def test_the_shipped_measurement_would_be_kept(here: Path) -> None:
     stored_results.keep(stored_results.shipped(), here)
-    assert stored_results.shipped() in stored_results.kept(here)
+    assert stored_results.shipped() in stored_results.measurements(here)

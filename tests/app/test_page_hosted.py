@@ -311,12 +311,12 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
     give(at, "one more of them, " * 200)
     assert "You gave 5 texts" in "".join(error.value for error in at.error)
     give(at, "4 and once more 4 " * 200)  # which is kept already
-    assert not at.error and len(texts.kept()) == 5
-    first = texts.kept()[-1]  # no lane trains on it
+    assert not at.error and len(texts.listed()) == 5
+    first = texts.listed()[-1]  # no lane trains on it
     checked(press(at, f"delete_{first}").run())
-    assert not texts.is_here(first) and len(texts.kept()) == 4
+    assert not texts.is_here(first) and len(texts.listed()) == 4
     give(at, "one more of them, " * 200)
-    assert not at.error and len(texts.kept()) == 5
+    assert not at.error and len(texts.listed()) == 5
 
 
 def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:

@@ -32,7 +32,7 @@ NOT_KEPT = "a text that this server does not keep for this browser"
 def theirs(page: Open, folder: Path, become: Become) -> RunConfig:
     """A finished run of visitor a on a text that they gave; the test goes on as visitor b."""
     at = give(wanting(page), TEXT)
-    (key,) = texts.kept()
+    (key,) = texts.listed()
     config = RunConfig(depth=2, steps=40, task="text", text=key)
     store = Store(folder)
     run = kept(store, config)
@@ -210,7 +210,7 @@ def test_the_giver_trains_and_deletes_after_a_restart_of_server_and_page(
     checked(at.button(key="train").click().run())
     assert len(Store(folder).queued()) == 1 and not at.error
     checked(press(at, f"delete_{theirs.text}").run())
-    assert texts.kept() == []
+    assert texts.listed() == []
 
 
 def test_two_visitors_who_give_the_same_text_both_have_it_until_both_delete_it(
@@ -220,13 +220,13 @@ def test_two_visitors_who_give_the_same_text_both_have_it_until_both_delete_it(
     checked(mine.button(key="train").click().run())
     assert len(Store(folder).queued()) == 2
     checked(press(mine, f"delete_{theirs.text}").run())
-    assert texts.kept() == [theirs.text]
+    assert texts.listed() == [theirs.text]
     checked(mine.button(key="train").click().run())
     assert NOT_KEPT in errors(mine)
     become("a")
     at = page(encode([theirs]))
     checked(press(at, f"delete_{theirs.text}").run())
-    assert texts.kept() == []
+    assert texts.listed() == []
 
 
 def test_nobody_trains_on_a_text_that_nobody_gave_on_the_page(page: Open, folder: Path) -> None:

@@ -110,7 +110,7 @@ def test_what_cannot_be_used_is_said_and_changes_nothing(page: Open) -> None:
             (error,) = at.error
             assert words_of(error).startswith(sentence)
             assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))
-            assert not texts.kept()
+            assert not texts.listed()
     file = TEXT.replace("\n", "\r\n").encode("utf-8-sig")
     at.file_uploader[0].upload("book.txt", file, "text/plain")
     give(at, "")
@@ -124,12 +124,12 @@ def test_a_text_that_waits_to_be_trained_on_is_not_deleted_for_another(
 ) -> None:
     monkeypatch.setattr(texts, "MAX_TEXTS", 2)
     at = give(wanting(page), TEXT)
-    (first,) = texts.kept()
+    (first,) = texts.listed()
     checked(at.button(key="train").click().run())
     for n in range(3):
         assert not at.error
         give(at, f"{n} {TEXT}")
-        assert first in texts.kept() and len(texts.kept()) == 2
+        assert first in texts.listed() and len(texts.listed()) == 2
     Store(folder).enqueue(duel(at).lanes[0])
     give(at, f"3 {TEXT}")
     assert words_of(at.error[0]).startswith(
@@ -203,9 +203,9 @@ def test_another_task_and_back_brings_the_text_back_until_it_is_deleted(page: Op
     assert "text" not in copied(at)
     checked(at.selectbox(key="knob_task").set_value("text").run())
     assert duel(at).lanes == mine
-    (key,) = texts.kept()
+    (key,) = texts.listed()
     checked(press(at, f"delete_{key}").run())
-    assert not texts.kept()
+    assert not texts.listed()
     assert f"(hash {key[:8]}…) that this server does not have" in words_of(at.warning[0])
     checked(at.button(key="reset").click().run())
     assert duel(at).lanes == (RunConfig(), RunConfig(scheme="post"))

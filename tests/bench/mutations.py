@@ -58,7 +58,9 @@ class Mutation:
         return "app" if first == "app" else second if rest else "normviz"
 
 
-CATALOG = "tests/catalog tests/model/test_model.py tests/model/test_contracts.py tests/anatomy"
+CATALOG = (
+    "tests/catalog tests/model/test_model.py tests/model/test_contracts.py tests/lessons/anatomy"
+)
 MODEL = (
     "tests/model/test_model.py tests/model/test_contracts.py tests/model/test_equivalences.py "
     "tests/model/test_practice.py tests/training/test_tape.py tests/parity"
@@ -100,14 +102,14 @@ MUTATIONS = (
     ),
     Mutation(
         "placements-unsorted", "normviz/catalog/registry.py",
-        "sorted(found, key=lambda record: record.order)", "found",
-        "placements and norms come in the order of their files", "tests/catalog tests/duel",
+        "sorted(records, key=lambda record: record.order)", "records",
+        "placements and norms come in the order of their files", "tests/catalog tests/runs/test_outcome.py",
     ),
     Mutation(
         "census-counts-all-kinds", "normviz/catalog/models.py",
         "return self.of(LANGUAGE)", "return self.of((*LANGUAGE, *OTHERS))",
         "vision and audio models count as language models",
-        "tests/catalog tests/own_model tests/tour tests/choose",
+        "tests/catalog tests/own_model tests/lessons/test_tour.py tests/lessons/choose",
     ),
     # model
     Mutation(
@@ -119,7 +121,7 @@ MUTATIONS = (
     Mutation(
         "ramp-ignored", "normviz/model/gains.py",
         "factor *= self.clock.share / gain.ramp", "factor *= self.clock.share",
-        "a gain is full at the end of the run, not of its ramp", f"{MODEL} tests/anatomy",
+        "a gain is full at the end of the run, not of its ramp", f"{MODEL} tests/lessons/anatomy",
     ),
     Mutation(
         "mask-leaks-next-token", "normviz/model/branches.py",
@@ -178,7 +180,7 @@ MUTATIONS = (
     ),
     Mutation(
         "dropout-unscaled", "normviz/model/branches.py",
-        "return kept.astype(np.float32) / np.float32(1.0 - self.p)", "return kept.astype(np.float32)",
+        "return mask.astype(np.float32) / np.float32(1.0 - self.p)", "return mask.astype(np.float32)",
         "dropout makes what it keeps no larger", f"{MODEL} tests/training/test_training.py",
     ),
     Mutation(
@@ -255,23 +257,23 @@ MUTATIONS = (
     Mutation(
         "token-cosine-pairs", "normviz/training/probes/instruments.py",
         "/ (x.shape[2] - 1)", "/ x.shape[2]",
-        "off by one: a token is paired with itself", "tests/probes",
+        "off by one: a token is paired with itself", "tests/training/probes",
     ),
     Mutation(
         "blocks-mixed", "normviz/training/probes/instruments.py",
         "tuple(x.view(-1, 2).mean(1) for x in", "tuple(x.view(2, -1).mean(0) for x in",
-        "wrong axis of a mean: of blocks, not of attention and FFN", "tests/probes",
+        "wrong axis of a mean: of blocks, not of attention and FFN", "tests/training/probes",
     ),
     Mutation(
         "gradient-of-both-paths", "normviz/training/probes/recorder.py",
         "            x = x.view_as(x)\n", "",
         "the stream's gradient counts a path twice in Post-LN alone",
-        "tests/probes tests/model/test_known_facts.py",
+        "tests/training/probes tests/model/test_known_facts.py",
     ),
     Mutation(
         "recurrent-step-off", "normviz/training/probes/recurrent.py",
         "for x in states[i][:-1]]", "for x in states[i][1:]]",
-        "off by one: a step's gradient with the state after it", "tests/probes",
+        "off by one: a step's gradient with the state after it", "tests/training/probes",
     ),
     # runs
     Mutation(
@@ -296,14 +298,14 @@ MUTATIONS = (
     ),
     Mutation(
         "frames-forget", "normviz/runs/frames.py",
-        "kept = fresh if kept is None else fresh.after(kept)", "kept = fresh",
+        "steps = fresh if steps is None else fresh.after(steps)", "steps = fresh",
         "charts of a running run lose what was read before", "tests/runs",
     ),
     Mutation(
         "told-apart-without-sign", "normviz/runs/statistics.py",
         "n >= PAIRS and one_sign and not low <= 0 <= high", "n >= PAIRS and not low <= 0 <= high",
         "lanes are told apart though a seed says the opposite",
-        "tests/runs tests/duel tests/maps/test_sweep_summary.py",
+        "tests/runs tests/studies/maps/test_sweep_summary.py",
     ),
     Mutation(
         "queue-forgets-use", "normviz/runs/store/queue.py",
@@ -350,12 +352,13 @@ MUTATIONS = (
     Mutation(
         "timing-not-alone", "normviz/runs/store/machine_lock.py",
         '"BEGIN EXCLUSIVE" if self.alone else "BEGIN"', '"BEGIN"',
-        "a lock not taken: a timing runs beside training", "tests/runs tests/norm_cost",
+        "a lock not taken: a timing runs beside training", "tests/runs tests/studies/norm_cost",
     ),
     Mutation(
         "cell-archive-order", "normviz/runs/archive.py",
         "np.stack([steps.loss, steps.grad_norm])", "np.stack([steps.grad_norm, steps.loss])",
-        "losses and gradients of shipped cells are swapped", "tests/runs tests/maps/test_shipped_maps.py",
+        "losses and gradients of shipped cells are swapped",
+        "tests/runs tests/studies/maps/test_shipped_maps.py",
     ),
     # execution
     Mutation(
@@ -402,24 +405,25 @@ MUTATIONS = (
         "outcome-sign", "normviz/runs/outcome.py",
         "compare([b for _, b in losses], [a for a, _ in losses])",
         "compare([a for a, _ in losses], [b for _, b in losses])",
-        "wrong sign: the worse lane is said to be better", "tests/duel tests/app/test_page_outcome.py",
+        "wrong sign: the worse lane is said to be better",
+        "tests/runs/test_outcome.py tests/app/test_page_outcome.py",
     ),
     Mutation(
         "data-seed-not-moved", "normviz/runs/seeds.py",
         "data_seed=config.data_seed + k", "data_seed=config.data_seed",
         "a seed not moved: repeats see the same batches",
-        "tests/duel tests/maps tests/export/test_export_seeds.py",
+        "tests/runs/test_outcome.py tests/studies/maps tests/export/test_export_seeds.py",
     ),
     Mutation(
         "preset-rate", "normviz/lessons/presets.py",
         "pre = RunConfig(lr=0.1, steps=150)", "pre = RunConfig(lr=0.01, steps=150)",
         "default changed: the preset of a high rate has a usual one",
-        "tests/duel tests/runs/test_shipped.py tests/tour",
+        "tests/runs/test_outcome.py tests/runs/test_shipped.py tests/lessons/test_tour.py",
     ),
     Mutation(
         "diverged-compared", "normviz/runs/outcome.py",
         'not math.isfinite(run.final) or run.status == "diverged"', "not math.isfinite(run.final)",
-        "a diverged run takes part in a mean", "tests/duel",
+        "a diverged run takes part in a mean", "tests/runs/test_outcome.py",
     ),
     # normviz: config, links, limits, hosted, presence, health, formats, home
     Mutation(
@@ -455,7 +459,8 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-pages-watch", "app/session/open_pages.py",
-        "for name, it in self._pages.items() if self.is_open(name)}", "for name, it in self._pages.items()}",
+        "name: open_page for name, open_page in self._pages.items() if self.is_open(name)\n",
+        "name: open_page for name, open_page in self._pages.items()\n",
         "runs go on for pages that were closed", "tests/test_presence.py tests/execution/test_unwatched.py",
     ),
     Mutation(
@@ -467,7 +472,7 @@ MUTATIONS = (
         "seconds-as-ms", "normviz/formats.py",
         'f"{1e3 * seconds:.3g} ms"', 'f"{seconds:.3g} ms"',
         "wrong unit: seconds shown as milliseconds",
-        "tests/norm_cost tests/app/test_page_norm_cost.py tests/charts",
+        "tests/studies/norm_cost tests/app/test_page_norm_cost.py tests/charts",
     ),
     Mutation(
         "folder-for-all", "normviz/home.py",
@@ -478,7 +483,7 @@ MUTATIONS = (
     # charts
     Mutation(
         "heatmap-upside-down", "normviz/charts/heatmap.py",
-        "return found[::-1]", "return found",
+        "return palette_codes[::-1]", "return palette_codes",
         "the first layer is on top", CHARTS,
     ),
     Mutation(
@@ -496,7 +501,8 @@ MUTATIONS = (
         "map-row-is-column", "normviz/charts/map.py",
         '"low": cell.row - 0.5, "high": cell.row + 0.5,',
         '"low": cell.column - 0.5, "high": cell.column + 0.5,',
-        "a chart field swapped: cells of a map are in the wrong row", "tests/charts tests/maps/test_maps.py",
+        "a chart field swapped: cells of a map are in the wrong row",
+        "tests/charts tests/studies/maps/test_maps.py",
     ),
     # player (Python)
     Mutation(
@@ -574,89 +580,89 @@ MUTATIONS = (
         "best-seed-trains", "normviz/studies/maps/summary.py",
         "return median(p.capped for p in seeds) <= trained_below(",
         "return min(p.capped for p in seeds) <= trained_below(",
-        "a map's frontier is that of the best seed", "tests/maps tests/choose",
+        "a map's frontier is that of the best seed", "tests/studies/maps tests/lessons/choose",
     ),
     Mutation(
         "map-link-without-seeds", "normviz/studies/maps/link.py",
         '"up": self.up, "seeds": str(self.grid.seeds)}', '"up": self.up}',
-        "a link parameter lost: the seeds of a map", "tests/maps tests/app/test_page_maps.py",
+        "a link parameter lost: the seeds of a map", "tests/studies/maps tests/app/test_page_maps.py",
     ),
     Mutation(
         "filling-not-stopped", "normviz/studies/maps/jobs.py",
         "job.stopped, job.why = True, why", "job.why = why",
         "a stop that is ignored: a map fills on",
-        "tests/maps tests/test_presence.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
+        "tests/studies/maps tests/test_presence.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
     ),
     Mutation(
         "map-of-a-telling-text", "normviz/studies/maps/jobs.py",
         "        text_privacy.check(wanted.configs)\n", "",
         "disabled check: a map trains what tells a text",
-        "tests/maps tests/training/test_text_privacy.py tests/app/test_page_private.py",
+        "tests/studies/maps tests/training/test_text_privacy.py tests/app/test_page_private.py",
     ),
     # claims
     Mutation(
         "less-is-more", "normviz/studies/claims/rule.py",
         'outcome = "true" if mean.high < equal else "false"',
         'outcome = "true" if mean.high > equal else "false"',
-        "wrong sign: claims hold that are contradicted", "tests/claims/test_claims.py",
+        "wrong sign: claims hold that are contradicted", "tests/studies/claims/test_claims.py",
     ),
     Mutation(
         "holds-swapped", "normviz/studies/claims/rule.py",
         'kind = "holds" if outcomes == {"true"} else "holds in part"',
         'kind = "holds in part" if outcomes == {"true"} else "holds"',
-        "wrong word: holds and holds in part are swapped", "tests/claims/test_claims.py",
+        "wrong word: holds and holds in part are swapped", "tests/studies/claims/test_claims.py",
     ),
     Mutation(
         "falling-runs-decide", "normviz/studies/claims/rule.py",
         "product(*((measured, lower) for _, measured, lower in choices))",
         "product(*((measured, measured) for _, measured, lower in choices))",
-        "disabled check: a run that still fell decides a claim", "tests/claims/test_claims.py",
+        "disabled check: a run that still fell decides a claim", "tests/studies/claims/test_claims.py",
     ),
     Mutation(
         "rate-chosen-on-the-judge", "normviz/studies/claims/numbers.py",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others)",
-        "fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in (sample,))",
-        "a rate is chosen on the seed that it is judged on", "tests/claims",
+        "for choosing_sample in sample.others", "for choosing_sample in (sample,)",
+        "a rate is chosen on the seed that it is judged on", "tests/studies/claims",
     ),
     # choose
     Mutation(
         "gradient-gain-inverted", "normviz/lessons/choose/facts.py",
         "gain = grad[:, 0] / grad[:, -1]", "gain = grad[:, -1] / grad[:, 0]",
-        "the gradient is said to vanish where it explodes", "tests/choose",
+        "the gradient is said to vanish where it explodes", "tests/lessons/choose",
     ),
     Mutation(
         "most-failures-win", "normviz/lessons/choose/picks.py",
-        'fewest = min(len(it.compared("does not train")) for it in able)',
-        'fewest = max(len(it.compared("does not train")) for it in able)',
-        "without tuning the least robust placement is picked", "tests/choose",
+        'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
+        'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
+        "without tuning the least robust placement is picked", "tests/lessons/choose",
     ),
     # labs
     Mutation(
         "drift-by-scale", "normviz/studies/labs/drift.py",
-        "self.found.append(both / channels.square().mean().sqrt())", "self.found.append(both)",
-        "a norm lowers the drift by its scale alone", "tests/claims/test_experiments.py",
+        "self.statistics.append(both / channels.square().mean().sqrt())", "self.statistics.append(both)",
+        "a norm lowers the drift by its scale alone", "tests/studies/claims/test_experiments.py",
     ),
     Mutation(
         "edge-of-sgd", "normviz/studies/labs/sharpness.py",
         "edge = (2 + 2 * config.beta1) / ((1 - config.beta1) * config.lr)", "edge = 2 / config.lr",
-        "Adam is compared with SGD's edge", "tests/claims/test_sharpness.py tests/claims/test_labs.py",
+        "Adam is compared with SGD's edge",
+        "tests/studies/claims/test_sharpness.py tests/studies/claims/test_labs.py",
     ),
     # norm_cost
     Mutation(
         "interval-of-90", "normviz/studies/norm_cost/result.py",
         "<= (1 - CONFIDENCE) / 2:", "<= 1 - CONFIDENCE:",
-        "an interval of 90 % is called one of 95 %", "tests/norm_cost",
+        "an interval of 90 % is called one of 95 %", "tests/studies/norm_cost",
     ),
     Mutation(
         "cost-less-is-more", "normviz/studies/norm_cost/findings.py",
         "'less' if less > 0 else 'more'", "'more' if less > 0 else 'less'",
-        "wrong word: RMSNorm takes more where it takes less", "tests/norm_cost",
+        "wrong word: RMSNorm takes more where it takes less", "tests/studies/norm_cost",
     ),
     Mutation(
         "lab-beside-training", "normviz/studies/norm_cost/lab.py",
         "lock = MachineLock(folder, alone=True)", "lock = MachineLock(folder)",
         "a lock not taken: times are measured beside training",
-        "tests/norm_cost tests/execution/test_runner.py",
+        "tests/studies/norm_cost tests/execution/test_runner.py",
     ),
     # export
     Mutation(
@@ -701,40 +707,41 @@ MUTATIONS = (
     Mutation(
         "failed-cells-exit-0", "normviz/cli/sweep.py",
         "    if ended.failures:\n        raise typer.Exit(1)\n", "",
-        "a sweep with failed cells succeeds", "tests/cli tests/maps",
+        "a sweep with failed cells succeeds", "tests/cli tests/studies/maps",
     ),
     Mutation(
         "command-takes-no-lock", "normviz/cli/run.py",
         "        if not lock.take():\n", "        if False:\n",
-        "a lock not taken: `normviz run` trains beside a timing", "tests/cli tests/norm_cost",
+        "a lock not taken: `normviz run` trains beside a timing", "tests/cli tests/studies/norm_cost",
     ),
     # anatomy
     Mutation(
         "gradient-norm-misplaced", "normviz/lessons/anatomy/formula.py",
         'if s.norm_in else "")\n        terms.append(', 'if s.norm_out else "")\n        terms.append(',
-        "the gradient's formula has the wrong norm", "tests/anatomy",
+        "the gradient's formula has the wrong norm", "tests/lessons/anatomy",
     ),
     Mutation(
         "qkv-norms-counted-twice", "normviz/lessons/anatomy/parameters.py",
         "    for _ in range(3):\n", "    for _ in range(2):\n",
-        "the norm of the values is not counted", "tests/anatomy tests/model/test_parameters.py",
+        "the norm of the values is not counted", "tests/lessons/anatomy tests/model/test_parameters.py",
     ),
     Mutation(
         "code-ffn-number", "normviz/lessons/anatomy/code.py",
         'k = "2 * b - 1" if branch == "attention" else "2 * b"',
         'k = "2 * b" if branch == "attention" else "2 * b - 1"',
-        "pasted code swaps the numbers of sublayers", "tests/anatomy tests/export/test_script.py",
+        "pasted code swaps the numbers of sublayers", "tests/lessons/anatomy tests/export/test_script.py",
     ),
     # by_hand
     Mutation(
         "running-variance-biased", "normviz/lessons/by_hand/formulas.py",
         "variance=start + (1 - start) * unbiased,", "variance=start + (1 - start) * variance,",
-        "BatchNorm's running variance is not PyTorch's", "tests/by_hand tests/parity/test_by_hand_keras.py",
+        "BatchNorm's running variance is not PyTorch's",
+        "tests/lessons/by_hand tests/parity/test_by_hand_keras.py",
     ),
     Mutation(
         "hand-link-without-momentum", "normviz/lessons/by_hand/links.py",
         '"padding", "passes", "momentum")\nWHOLE', '"padding", "passes")\nWHOLE',
-        "a link parameter lost: the momentum", "tests/by_hand tests/app/test_page_by_hand.py",
+        "a link parameter lost: the momentum", "tests/lessons/by_hand tests/app/test_page_by_hand.py",
     ),
     # own_model
     Mutation(
@@ -781,13 +788,13 @@ MUTATIONS = (
         "right-guess-is-wrong", "normviz/lessons/tour.py",
         "return 0 if post < 1 / EVEN else 1 if post > EVEN else 2",
         "return 1 if post < 1 / EVEN else 0 if post > EVEN else 2",
-        "the tour calls the right guess wrong", "tests/tour tests/app/test_page_tour.py",
+        "the tour calls the right guess wrong", "tests/lessons/test_tour.py tests/app/test_page_tour.py",
     ),
     Mutation(
         "tour-says-anyway", "normviz/lessons/tour.py",
         "        if not self.holds(runs):\n            return None\n", "",
         "disabled check: the tour's text on runs that ended otherwise",
-        "tests/tour tests/app/test_page_tour.py",
+        "tests/lessons/test_tour.py tests/app/test_page_tour.py",
     ),
     # app
     Mutation(
@@ -844,12 +851,13 @@ MUTATIONS = (
     ),
     Mutation(
         "switch-ignored", "app/session/training.py",
-        "or it.waits or chosen(SWITCH) is False or", "or it.waits or",
+        "        or chosen(SWITCH) is False\n", "",
         "trains by itself though that was turned off", "tests/app/test_page_by_itself.py",
     ),
     Mutation(
         "old-runs-go-on", "app/views/duel/transport.py",
-        "    leave(it, backend, gone)\n    it.extra -= set(gone)\n", "    it.extra -= set(gone)\n",
+        "    leave(page_duel, backend, gone)\n    page_duel.extra -= set(gone)\n",
+        "    page_duel.extra -= set(gone)\n",
         "Train leaves the runs before going", f"{PAGES} {HOSTED}",
     ),
     Mutation(
@@ -859,7 +867,7 @@ MUTATIONS = (
     ),
     Mutation(
         "train-never-asks", "app/views/duel/transport.py",
-        "    if _long(_gone(it, backend), backend):\n", "    if False:\n",
+        "    if _long(_gone(page_duel, backend), backend):\n", "    if False:\n",
         "disabled check: Train ends a long run without a question", PAGES,
     ),
     Mutation(

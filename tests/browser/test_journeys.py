@@ -21,7 +21,7 @@ from browser_kit import (
     PATIENCE_MS,
     address_of,
     barriers,
-    becomes_dark,
+    changes_theme,
     chip,
     opened,
     other_hosts,
@@ -433,7 +433,7 @@ def test_a_phone(browser: Browser, address: str) -> None:
         page.locator(".st-key-knobs").wait_for(state="hidden")
         page.locator(".nv-tabs button[value=time]").click()
         page.locator(".nv-heat0").wait_for()
-        becomes_dark(page)
+        changes_theme(page)
         fits(page)
 
         opened(page, f"{address}/?v=1&lanes=1&scheme=post&steps=20000&init_seed=375", charts=0)
@@ -483,14 +483,13 @@ def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str
 
 
 def both_themes(page: Page) -> None:
-    """axe finds nothing on the page, nor any colour that is hard to read once it is dark."""
-    page.emulate_media(color_scheme="light")
+    """axe finds nothing on the page in its theme, nor any colour that is hard to read in the other one."""
     idle(page)
     levels = page.evaluate(HEADINGS)
     assert levels.count(1) == ("embed" not in page.url), (page.url, levels)
     assert all(b - a <= 1 for a, b in pairwise(levels)), (page.url, levels)
     assert barriers(page) == [], page.url
-    becomes_dark(page)
+    changes_theme(page)
     assert barriers(page, only="color-contrast") == [], page.url
 
 

@@ -130,7 +130,7 @@ def shares(case: Case, seeds: int, draws: int) -> dict[str, float]:
     rng = np.random.default_rng([seeds, *case.label.encode()])
     drawn = case.draw(rng, (draws, seeds))
     rows = [{name: values[k].tolist() for name, values in drawn.items()} for k in range(draws)]
-    outcomes = [case.check.found(row).outcome for row in rows]
+    outcomes = [case.check.judge(row).outcome for row in rows]
     return {word: outcomes.count(word) / draws for word in set(outcomes)}
 
 

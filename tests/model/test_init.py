@@ -18,7 +18,7 @@ from normviz.catalog.scheme import Place, plain
 from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.init import initialise
-from normviz.model.marks import drawn, kept
+from normviz.model.marks import as_is, drawn
 from normviz.model.norms import make_norm
 from normviz.model.wire import started
 
@@ -261,7 +261,7 @@ def test_a_parameter_without_a_mark_is_an_error() -> None:
 def test_a_mark_decides_and_the_name_does_not() -> None:
     """A kept parameter starts as it was made, a drawn one by its role's rule, whatever they are called."""
     model = build(BASE, V)
-    model.register_module("plain", kept(nn.Linear(D, D)))
+    model.register_module("plain", as_is(nn.Linear(D, D)))
     model.register_module("norm_gate", drawn(nn.Linear(D, 3 * D), "qkv"))
     made = dict(model.named_parameters())["plain.weight"].detach().clone()
     initialise(model, BASE)

@@ -102,7 +102,7 @@ def test_of_too_many_the_one_used_longest_ago_goes(monkeypatch: pytest.MonkeyPat
         os.utime(texts._path(key), (age, age))
     texts.written(RunConfig(task="text", text=keys[0]))  # a run used it
     newest = texts.add(WORDS, needed=tuple)
-    assert set(texts.kept()) == {newest, keys[0], keys[2]}
+    assert set(texts.listed()) == {newest, keys[0], keys[2]}
 
 
 @pytest.fixture
@@ -140,15 +140,15 @@ def test_a_text_that_an_open_or_linked_run_reads_stays(
     readers(store, full)
     assert store.needed_texts() == set(needed)
     newest = texts.add(f"new {WORDS}", needed=store.needed_texts)
-    assert set(texts.kept()) == {*needed, newest}
+    assert set(texts.listed()) == {*needed, newest}
     store.enqueue(RunConfig(task="text", text=newest))
     with pytest.raises(TextError, match="5 texts are kept here") as error:
         texts.add(f"newer {WORDS}", needed=store.needed_texts)
     mend = "try again later" if is_hosted else "delete one with `normviz texts --delete HASH`"
     assert mend in str(error.value)
-    assert set(texts.kept()) == {*needed, newest}
+    assert set(texts.listed()) == {*needed, newest}
     assert texts.add(f"new {WORDS}", needed=store.needed_texts) == newest  # it is here already
-    assert free not in texts.kept()
+    assert free not in texts.listed()
 
 
 @pytest.mark.parametrize("addresses", [1, 4])
@@ -169,8 +169,8 @@ def test_strangers_push_out_their_own_texts(
             f"{n} stranger's {WORDS}"[:30], giver=f"s{n}", address=f"a{n % addresses}",
             needed=store.needed_texts,
         )  # fmt: skip
-    assert {*honest, *given, queued} <= set(texts.kept())
-    assert len(texts.kept()) == min(24, 6 + addresses * 24 // 4)
+    assert {*honest, *given, queued} <= set(texts.listed())
+    assert len(texts.listed()) == min(24, 6 + addresses * 24 // 4)
 
 
 def test_an_address_whose_texts_are_all_needed_gets_no_more_and_others_do(
@@ -196,13 +196,13 @@ def test_a_text_that_a_modest_visitor_gave_too_is_protected_by_them(
     for age, key in enumerate((both, greedy)):
         os.utime(texts._path(key), (age, age))
     texts.add(f"3{WORDS}", giver="c", needed=tuple)
-    assert both in texts.kept() and greedy not in texts.kept()
+    assert both in texts.listed() and greedy not in texts.listed()
 
 
 def test_where_nobody_says_what_is_needed_nothing_is_deleted(full: list[str]) -> None:
     with pytest.raises(TextError, match=r"delete one with `normviz texts --delete HASH`"):
         texts.add(f"new {WORDS}")
-    assert set(texts.kept()) == set(full)
+    assert set(texts.listed()) == set(full)
 
 
 def test_the_counts_are_said() -> None:

@@ -22,9 +22,9 @@ def test_at_most_one_word_in_a_hundred_is_wrong_of_simulated_curves(
     for kind in KINDS:
         count = Count()
         count.add(simulate(kind, Noise(runs), 150, seed=1), judge)
-        low, _ = wilson(count.wrong.total(), count.said.total() - count.said["not settled"])
+        low, _ = wilson(count.wrong.total(), count.uses.total() - count.uses["not settled"])
         assert low < 0.01, count.words()
-        assert count.said["not settled"] < 0.45 * 150
+        assert count.uses["not settled"] < 0.45 * 150
 
 
 @pytest.mark.slow
@@ -33,9 +33,9 @@ def test_at_most_one_word_in_a_hundred_is_wrong_of_shipped_runs(runs: list[Recor
     count = Count()
     for it in runs[::3]:
         count.add(cuts(it), judge)
-    words = count.said.total() - count.said["not settled"]
+    words = count.uses.total() - count.uses["not settled"]
     assert count.wrong.total() < 0.01 * words
-    assert words > 0.85 * count.said.total()
+    assert words > 0.85 * count.uses.total()
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_a_rule_that_says_one_word_of_all_is_often_wrong(runs: list[Recording]) 
     count, noise = Count(), Noise(runs)
     for kind in KINDS:
         count.add(simulate(kind, noise, 20), lambda *_: Verdict("at chance", "at chance", 0))
-    assert count.wrong["at chance"] > 0.8 * count.said["at chance"]
+    assert count.wrong["at chance"] > 0.8 * count.uses["at chance"]
 
 
 def test_the_interval_is_wilsons() -> None:

@@ -118,7 +118,7 @@ def test_it_is_deleted_with_its_text(store: Store) -> None:
         "here",
     )
     texts.delete(gone)
-    store.drop_writing(texts.kept())
+    store.drop_writing(texts.listed())
     assert [run and run.wrote for run in map(store.run, runs)] == [None, "a line", "a line"]
 
 

@@ -27,58 +27,62 @@ MOMENT_SECONDS, LOOK_SECONDS = 1.0, 0.01
 QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
-def queued_runs(it: Anatomy, backend: SharedBackend) -> list[Run]:
+def queued_runs(page_anatomy: Anatomy, backend: SharedBackend) -> list[Run]:
     """The runs of the configs on the page. A run that is neither done nor open is queued once."""
-    runs, it.refused = [], None
-    for config in it.lanes:
+    runs, page_anatomy.refused = [], None
+    for config in page_anatomy.lanes:
         run = backend.store.latest(config.key)
         ended = run is None or not (run.is_done or run.is_open)
-        if run is None or run.status == "stopped" or (ended and config.key not in it.asked):
+        if (
+            run is None
+            or run.status == "stopped"
+            or (ended and config.key not in page_anatomy.asked)
+        ):
             try:
                 (number,) = enqueue(
                     backend.store, [config], visitor.me(), address=visitor.address()
                 )
             except Refused as why:
-                it.refused = str(why)
+                page_anatomy.refused = str(why)
                 continue
             run = backend.store.run(number)
             assert run is not None
-            it.asked.add(config.key)
+            page_anatomy.asked.add(config.key)
             if run.visitor == visitor.me():  # a run that another visitor queued stays theirs
-                it.mine.add(run.id)
+                page_anatomy.mine.add(run.id)
         runs.append(run)
     presence.runs(runs)
     return runs
 
 
-def leave(it: Anatomy, backend: SharedBackend, wanted: list[Run]) -> None:
+def leave(page_anatomy: Anatomy, backend: SharedBackend, wanted: list[Run]) -> None:
     """Stop runs that this visitor queued and that the page no longer shows, to free the queue.
 
     A quick measurement that has started may finish: to stop it takes as long, and costs a warm worker.
     """
-    for number in it.mine - {run.id for run in wanted}:
+    for number in page_anatomy.mine - {run.id for run in wanted}:
         run = backend.store.run(number)
         if run is None or backend.watchers.others(visitor.session(), number):
             continue
         if run.status == "queued" or not is_quick(run.trained):
             backend.store.control(number, "stop")
-    it.mine &= {run.id for run in wanted}
+    page_anatomy.mine &= {run.id for run in wanted}
 
 
-def show(it: Anatomy, runs: list[Run]) -> None:
+def show(page_anatomy: Anatomy, runs: list[Run]) -> None:
     """The charts, once the runs have ended. After `MOMENT_SECONDS` a fragment polls until then."""
     with st.container(key="measured"):
         title = st.empty()
         if _open(runs):
             title.markdown("## Measuring at initialisation ...")
-            runs = _after_a_moment(it, shared(), runs)
+            runs = _after_a_moment(page_anatomy, shared(), runs)
         title.markdown("## Measured at initialisation")
-        if it.refused:
-            st.error(f"Not measured here: {it.refused}.")
-        poll(_tick, TICK_SECONDS, _open(runs), it)
+        if page_anatomy.refused:
+            st.error(f"Not measured here: {page_anatomy.refused}.")
+        poll(_tick, TICK_SECONDS, _open(runs), page_anatomy)
 
 
-def _after_a_moment(it: Anatomy, backend: SharedBackend, runs: list[Run]) -> list[Run]:
+def _after_a_moment(page_anatomy: Anatomy, backend: SharedBackend, runs: list[Run]) -> list[Run]:
     """Wait up to `MOMENT_SECONDS` for the runs to end, so that this script run can draw the curves and
     neither the fragment nor another script run is needed."""
     until, seen = time.monotonic() + MOMENT_SECONDS, backend.store.version()
@@ -89,37 +93,37 @@ def _after_a_moment(it: Anatomy, backend: SharedBackend, runs: list[Run]) -> lis
             _ = "measuring" in st.session_state
             time.sleep(LOOK_SECONDS)
         else:
-            runs = _latest(it, backend)
-    return _latest(it, backend)
+            runs = _latest(page_anatomy, backend)
+    return _latest(page_anatomy, backend)
 
 
-def _latest(it: Anatomy, backend: SharedBackend) -> list[Run]:
-    return [run for config in it.lanes if (run := backend.store.latest(config.key))]
+def _latest(page_anatomy: Anatomy, backend: SharedBackend) -> list[Run]:
+    return [run for config in page_anatomy.lanes if (run := backend.store.latest(config.key))]
 
 
 def _open(runs: list[Run]) -> bool:
     return any(run.is_open for run in runs)
 
 
-def _tick(it: Anatomy) -> bool:
+def _tick(page_anatomy: Anatomy) -> bool:
     """The measurements, and whether some are still made."""
     backend = shared()
-    runs = _latest(it, backend)
-    _status(it, runs, backend)
-    if len(runs) == len(it.lanes) and all(run.is_done for run in runs):
-        it.drawn = tuple(run.id for run in runs)
-    _charts(it, backend)
+    runs = _latest(page_anatomy, backend)
+    _status(page_anatomy, runs, backend)
+    if len(runs) == len(page_anatomy.lanes) and all(run.is_done for run in runs):
+        page_anatomy.drawn = tuple(run.id for run in runs)
+    _charts(page_anatomy, backend)
     return _open(runs)
 
 
-def _status(it: Anatomy, runs: list[Run], backend: SharedBackend) -> None:
+def _status(page_anatomy: Anatomy, runs: list[Run], backend: SharedBackend) -> None:
     """One line: what is being measured, the losses, or why there are none."""
     failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
     for i, run in failed:
         why = f": {run.message}" if run.message else ""
         st.error(literal(f"{_name(i, run)} could not be measured{why}."))
     if failed:
-        st.button("Measure again", on_click=it.asked.clear, key="measure_again")
+        st.button("Measure again", on_click=page_anatomy.asked.clear, key="measure_again")
         return
     if _open(runs):
         _, warm = backend.store.supervisor()
@@ -129,7 +133,7 @@ def _status(it: Anatomy, runs: list[Run], backend: SharedBackend) -> None:
             doing = "Waiting for the norm cost lab, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
         return
-    if len(runs) < len(it.lanes):  # refused: the error is shown above
+    if len(runs) < len(page_anatomy.lanes):  # refused: the error is shown above
         return
     losses = [f"{NAMES[i]} {_loss(run, backend)}" for i, run in enumerate(runs)]
     chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")
@@ -150,11 +154,11 @@ def _loss(run: Run, backend: SharedBackend) -> str:
     return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
 
 
-def _charts(it: Anatomy, backend: SharedBackend) -> None:
-    found = [run for number in it.drawn if (run := backend.store.run(number))]
-    if not found:
+def _charts(page_anatomy: Anatomy, backend: SharedBackend) -> None:
+    runs = [run for number in page_anatomy.drawn if (run := backend.store.run(number))]
+    if not runs:
         return
-    lanes = [stored_lane(_name(i, run), run, backend.frames) for i, run in enumerate(found)]
+    lanes = [stored_lane(_name(i, run), run, backend.frames) for i, run in enumerate(runs)]
     for probe in QUANTITIES:
         record = PROBES[probe]
         st.markdown(

@@ -29,17 +29,17 @@ TWIN = "its formula, written a second time in the tests (there is no public impl
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    it = state.anatomy()
+    page_anatomy = state.anatomy()
     runs = measured.queued_runs(
-        it, backend
+        page_anatomy, backend
     )  # first, so that workers measure while the page renders
-    measured.leave(it, backend, runs)
-    if not (it.link and it.link.problems):
-        address.show(as_params(it.lanes))
+    measured.leave(page_anatomy, backend, runs)
+    if not (page_anatomy.link and page_anatomy.link.problems):
+        address.show(as_params(page_anatomy.lanes))
     with st.container(key="head"):
         st.markdown("# Anatomy of a placement")
-    link_notices.show(it, "Below is what this page opens with.", state.open_link)
-    _controls(it)
+    link_notices.show(page_anatomy, "Below is what this page opens with.", state.open_link)
+    _controls(page_anatomy)
     glossary.line(
         "placement",
         "stream",
@@ -52,77 +52,93 @@ def page() -> None:
         "gradient",
         "cosine",
     )
-    left, right = st.columns([len(it.lanes), 1], gap="medium")
+    left, right = st.columns([len(page_anatomy.lanes), 1], gap="medium")
     with right:
         charts = st.container(key="charts")
     with left, st.container(key="anatomy"):
-        styles = lane_styles(tuple(lane.scheme for lane in it.lanes))
-        for column, name, config, style in zip(_columns(it), NAMES, it.lanes, styles, strict=False):
+        styles = lane_styles(tuple(lane.scheme for lane in page_anatomy.lanes))
+        for column, name, config, style in zip(
+            _columns(page_anatomy), NAMES, page_anatomy.lanes, styles, strict=False
+        ):
             with column:
                 placement.heading(name, config.scheme, style.color)
                 placement.diagram(config, style.color)
                 st.markdown(literal(SCHEMES[config.scheme].sentence))
         for show in (_formulas, _facts):  # row by row, so that both columns align
-            for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
+            for column, name, config in zip(
+                _columns(page_anatomy), NAMES, page_anatomy.lanes, strict=False
+            ):
                 with column:
                     show(name, config)
-    for column, name, config in zip(_columns(it), NAMES, it.lanes, strict=False):
+    for column, name, config in zip(
+        _columns(page_anatomy), NAMES, page_anatomy.lanes, strict=False
+    ):
         with column:
             _code(name, config)
     with charts:  # last: by now the workers have usually finished
-        measured.show(it, runs)
+        measured.show(page_anatomy, runs)
 
 
-def _columns(it: Anatomy) -> list[DeltaGenerator]:
-    return st.columns(len(it.lanes), gap="medium", vertical_alignment="top")
+def _columns(page_anatomy: Anatomy) -> list[DeltaGenerator]:
+    return st.columns(len(page_anatomy.lanes), gap="medium", vertical_alignment="top")
 
 
-def _controls(it: Anatomy) -> None:
+def _controls(page_anatomy: Anatomy) -> None:
     """The widgets: two placements, and the settings that they share."""
     with st.container(key="anatomy_controls"):
         first, second, norm, init, qk_norm, depth = st.columns([2, 2, 1.5, 1.5, 1.5, 2.5])
         with first:
-            _pick("Placement A", "scheme", it.lanes[0].scheme, SCHEMES, 0)
+            _pick("Placement A", "scheme", page_anatomy.lanes[0].scheme, SCHEMES, 0)
         with second:
-            _second(it.lanes)
+            _second(page_anatomy.lanes)
         with norm:
-            _pick(_title("Norm", "norm", it), "norm", it.lanes[0].norm, NORMS)
+            _pick(_title("Norm", "norm", page_anatomy), "norm", page_anatomy.lanes[0].norm, NORMS)
         with init:
-            _pick(_title("Initialisation", "init", it), "init", it.lanes[0].init, INITS)
+            _pick(
+                _title("Initialisation", "init", page_anatomy),
+                "init",
+                page_anatomy.lanes[0].init,
+                INITS,
+            )
         with qk_norm:
-            _pick(_title("QK-norm", "qk_norm", it), "qk_norm", it.lanes[0].qk_norm, QK_NORMS)
+            _pick(
+                _title("QK-norm", "qk_norm", page_anatomy),
+                "qk_norm",
+                page_anatomy.lanes[0].qk_norm,
+                QK_NORMS,
+            )
         with depth:
-            st.session_state["anatomy_depth"] = it.lanes[0].depth
+            st.session_state["anatomy_depth"] = page_anatomy.lanes[0].depth
             st.slider(
-                _title("Depth (blocks)", "depth", it), int(DEPTHS.low), int(DEPTHS.high),
+                _title("Depth (blocks)", "depth", page_anatomy), int(DEPTHS.low), int(DEPTHS.high),
                 key="anatomy_depth", on_change=_take, args=("depth", None),
             )  # fmt: skip
-    _train(it)
-    if it.complaint:
-        st.error(literal(capital(it.complaint)))
-    for warning in dict.fromkeys(placement.about_norm(lane) for lane in it.lanes):
+    _train(page_anatomy)
+    if page_anatomy.complaint:
+        st.error(literal(capital(page_anatomy.complaint)))
+    for warning in dict.fromkeys(placement.about_norm(lane) for lane in page_anatomy.lanes):
         if warning:
             st.caption(f":material/warning: :orange[{literal(warning)}]")
 
 
-def _train(it: Anatomy) -> None:
+def _train(page_anatomy: Anatomy) -> None:
     """The button that opens these placements in the duel."""
-    alone = f"Train this one beside {SCHEMES.label(state.peer(it))}"
+    alone = f"Train this one beside {SCHEMES.label(state.peer(page_anatomy))}"
     if st.button(
-        alone if len(it.lanes) == 1 else "Train these two", key="train_these",
+        alone if len(page_anatomy.lanes) == 1 else "Train these two", key="train_these",
         icon=":material/arrow_forward:",
         help="Opens the duel with these settings. If no result is stored, press Train there.",
     ):  # fmt: skip
         try:
-            lanes = state.trained(it)
+            lanes = state.trained(page_anatomy)
         except ConfigError as error:
-            it.complaint = str(error)
+            page_anatomy.complaint = str(error)
             return
         page_links.open_duel(lanes, shared(), "follow")
 
 
-def _title(title: str, field: str, it: Anatomy) -> str:
-    differ = len({getattr(lane, field) for lane in it.lanes}) > 1
+def _title(title: str, field: str, page_anatomy: Anatomy) -> str:
+    differ = len({getattr(lane, field) for lane in page_anatomy.lanes}) > 1
     return f"{title} :orange[(A and B differ)]" if differ else title
 
 
@@ -167,7 +183,11 @@ def _facts(name: str, config: RunConfig) -> None:
     rows = (
         ("Known trouble", literal(scheme.trouble)),
         ("Outside the blocks", placement.ends(config) or "no norm"),
-        *([("Weights", literal(kept))] if (kept := placement.constraint(config)) else []),
+        *(
+            [("Weights", literal(constraint))]
+            if (constraint := placement.constraint(config))
+            else []
+        ),
         ("Adds", literal(_adds(config))),
         ("Source", source(scheme.source)),
         ("Used by", literal(scheme.used_by or "no model that we know of")),
@@ -179,18 +199,18 @@ def _facts(name: str, config: RunConfig) -> None:
 
 def _adds(config: RunConfig) -> str:
     """The parameters beyond those of a model without norms."""
-    found = anatomy.added(config, placement.VOCABULARY)
-    if not found:
+    added = anatomy.added(config, placement.VOCABULARY)
+    if not added:
         return "no parameters to a model without norms."
-    total = sum(one.parameters for one in found)
-    parts = ", ".join(f"{one.pieces} {one.name} ({one.parameters:,})" for one in found)
+    total = sum(part.parameters for part in added)
+    parts = ", ".join(f"{part.pieces} {part.name} ({part.parameters:,})" for part in added)
     return f"{total:,} parameters to a model without norms: {parts}."
 
 
 def _held_against(scheme: Scheme) -> str:
     """The implementations by others that the tests compare with, and the largest difference measured."""
-    found = differences().get(scheme.key, {})
-    parts = [f"{literal(name)} (difference {value:.1e})" for name, value in found.items()]
+    peers = differences().get(scheme.key, {})
+    parts = [f"{literal(name)} (difference {value:.1e})" for name, value in peers.items()]
     return "; ".join(parts) or TWIN
 
 

@@ -42,18 +42,18 @@ class Anatomy(PageState):
     drawn: tuple[int, ...] = ()
 
 
-def trained(it: Anatomy) -> tuple[RunConfig, ...]:
+def trained(page_anatomy: Anatomy) -> tuple[RunConfig, ...]:
     """Two lanes to train: the page's two placements, or its only one and `peer`.
 
     Raises ConfigError if they may not be trained.
     """
-    first, *rest = (lane.replace(steps=DEFAULTS["steps"]) for lane in it.lanes)
-    return (first, *(rest or [first.replace(scheme=peer(it))]))
+    first, *rest = (lane.replace(steps=DEFAULTS["steps"]) for lane in page_anatomy.lanes)
+    return (first, *(rest or [first.replace(scheme=peer(page_anatomy))]))
 
 
-def peer(it: Anatomy) -> str:
+def peer(page_anatomy: Anatomy) -> str:
     """The placement to train beside the page's first one: Pre-LN, or Post-LN beside Pre-LN."""
-    return "post" if it.lanes[0].scheme == "pre" else "pre"
+    return "post" if page_anatomy.lanes[0].scheme == "pre" else "pre"
 
 
 def anatomy() -> Anatomy:
@@ -83,8 +83,8 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
     notices: list[str] = []
     if len(link.lanes) > len(NAMES):
         notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
-    said = {*TRAINING, "steps"} - set(link.missing)
-    if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in said):
+    named = {*TRAINING, "steps"} - set(link.missing)
+    if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in named):
         notices.append(TRAINED)
     away = visitor.lacks("This link", [lane.text for lane in shown if lane.text])
     return Anatomy(shown, notices=(*notices, *away, *others))
@@ -102,21 +102,21 @@ def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
 
 def change(field: str, value: Any, lane: int | None = None) -> None:
     """Set a field in one config or in all. A value that is not allowed only sets `complaint`."""
-    it: Anatomy = chosen("anatomy")
+    page_anatomy: Anatomy = chosen("anatomy")
     try:
-        it.lanes = tuple(
+        page_anatomy.lanes = tuple(
             config.replace(**{field: value}) if lane in (None, i) else config
-            for i, config in enumerate(it.lanes)
+            for i, config in enumerate(page_anatomy.lanes)
         )
-        it.changed()
+        page_anatomy.changed()
     except ConfigError as error:
-        it.complaint = str(error)
+        page_anatomy.complaint = str(error)
 
 
 def compare_with(scheme: str | None) -> None:
     """Set the second placement, or remove it."""
-    it: Anatomy = chosen("anatomy")
-    first = it.lanes[0]
-    second = it.lanes[1] if len(it.lanes) > 1 else first
-    it.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))
-    it.changed()
+    page_anatomy: Anatomy = chosen("anatomy")
+    first = page_anatomy.lanes[0]
+    second = page_anatomy.lanes[1] if len(page_anatomy.lanes) > 1 else first
+    page_anatomy.lanes = (first,) if scheme is None else (first, second.replace(scheme=scheme))
+    page_anatomy.changed()

@@ -29,24 +29,24 @@ MODES = {"train": "Train", "eval": "Eval"}
 TAKES = {"neighbour": "Add", "shift": "Add", "scale": "Times"}
 
 
-def table(it: Hand) -> None:
+def table(hand: Hand) -> None:
     """The presets, the table editor, the size, and a text area to paste a table."""
     with st.container(key="hand_presets", horizontal=True, gap="xsmall"):
         for preset in PRESETS:
             button(
                 preset.label, state.begin, preset.key, key=f"begin_{preset.key}", type="tertiary"
             )
-    _editor(it)
-    if it.complaint:
-        st.error(literal(it.complaint))
+    _editor(hand)
+    if hand.complaint:
+        st.error(literal(hand.complaint))
     with st.container(key="hand_size", horizontal=True, gap="medium"):
-        _whole("Rows", "hand_rows", it.example.rows, ROWS)
-        _whole("Features", "hand_features", it.example.features, FEATURES)
-        _ladder("ε", "eps", it.example.eps, EPS, 230)
+        _whole("Rows", "hand_rows", hand.example.rows, ROWS)
+        _whole("Features", "hand_features", hand.example.features, FEATURES)
+        _ladder("ε", "eps", hand.example.eps, EPS, 230)
     with st.expander("Paste a table"), st.form("hand_paste", border=False):
-        text = "\n".join(", ".join(map(written, row)) for row in it.example.x)
-        if it.retyped or "hand_text" not in st.session_state:
-            st.session_state["hand_text"], it.retyped = text, False
+        text = "\n".join(", ".join(map(written, row)) for row in hand.example.x)
+        if hand.retyped or "hand_text" not in st.session_state:
+            st.session_state["hand_text"], hand.retyped = text, False
         st.text_area("A row in each line", key="hand_text", height=120, max_chars=4000)
         submit("Use these numbers", _paste, key="hand_use")
 
@@ -55,15 +55,15 @@ def _paste() -> None:
     state.paste(chosen("hand_text"))
 
 
-def _editor(it: Hand) -> None:
-    base = it.base
+def _editor(hand: Hand) -> None:
+    base = hand.base
     names = [str(i) for i in range(1, base.features + 1)]
     lines = [f"row {i}" for i in range(1, base.rows + 1)] + list(GREEK)
     cells = [list(map(written, line)) for line in (*base.x, base.gamma, base.beta)]
     column = {
         name: st.column_config.TextColumn(name, alignment="right", max_chars=24) for name in names
     }
-    key = f"hand_table_{it.editor}"
+    key = f"hand_table_{hand.editor}"
     st.data_editor(
         pd.DataFrame(cells, pd.Index(lines, name="x"), names), key=key, on_change=_typed, args=(key,),
         column_config=column, alt="The table x, with gamma and beta of each feature below it",
@@ -75,8 +75,8 @@ def _editor(it: Hand) -> None:
 
 
 def _typed(key: str) -> None:
-    said = chosen(key)
-    state.typed(None if said["added_rows"] or said["deleted_rows"] else said["edited_rows"])
+    choice = chosen(key)
+    state.typed(None if choice["added_rows"] or choice["deleted_rows"] else choice["edited_rows"])
 
 
 def _whole(words: str, key: str, value: int, allowed) -> None:
@@ -90,14 +90,14 @@ def _resize() -> None:
     state.attempt("sized", chosen("hand_rows"), chosen("hand_features"))
 
 
-def cell_controls(it: Hand) -> None:
+def cell_controls(hand: Hand) -> None:
     """The widgets that choose the cell to explain, and a slider for its number."""
-    example = it.example
+    example = hand.example
     with st.container(horizontal=True, gap="medium"):
         _segments("Explain row", "row", example.row, range(1, example.rows + 1))
         _segments("and feature", "feature", example.feature, range(1, example.features + 1))
     value = example.x[example.row - 1][example.feature - 1]
-    span = max(it.span, abs(value))
+    span = max(hand.span, abs(value))
     st.session_state["hand_drag"] = float(value)
     st.slider(
         "Drag its number", -span, span, key="hand_drag", step=span / 100,
@@ -105,9 +105,9 @@ def cell_controls(it: Hand) -> None:
     )  # fmt: skip
 
 
-def experiment_controls(it: Hand) -> None:
+def experiment_controls(hand: Hand) -> None:
     """The experiment on the batch, and BatchNorm's mode."""
-    example = it.example
+    example = hand.example
     st.session_state["hand_try"] = example.experiment
     st.pills(
         "Try", EXPERIMENTS.keys(), key="hand_try", format_func=EXPERIMENTS.label, required=True,

@@ -24,21 +24,21 @@ AXES = {
 
 def page() -> None:
     """The page, from top to bottom."""
-    it = state.hand()
-    if not (it.link and it.link.problems):
-        address.show(links.as_params(it.example))
+    hand = state.hand()
+    if not (hand.link and hand.link.problems):
+        address.show(links.as_params(hand.example))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown("# Norms by hand: which numbers are averaged together?", width="stretch")
-        _copy(it)
-    link_notices.show(it, "Below is what this page opens with.", state.open_link)
+        _copy(hand)
+    link_notices.show(hand, "Below is what this page opens with.", state.open_link)
     glossary.line("norm", "feature", "rms", "gamma", "beta", "eps", "running", "eval", "padding")
     left, right = st.columns([1, 1], gap="medium")
     with left:
-        controls.table(it)
+        controls.table(hand)
     with right:
-        controls.cell_controls(it)
-        controls.experiment_controls(it)
-    done = work(it.example)
+        controls.cell_controls(hand)
+        controls.experiment_controls(hand)
+    done = work(hand.example)
     with st.container(key="hand_lead"):
         st.markdown(
             literal("\n\n".join(filter(None, (sentences.lead(done), sentences.mode(done)))))
@@ -51,38 +51,38 @@ def page() -> None:
     _conventions(done)
 
 
-def _copy(it: state.Hand) -> None:
+def _copy(hand: state.Hand) -> None:
     COPY(
         key="copy_link",
         data={
-            "query": links.encode(it.example), "label": "Copy link", "title": "", "frame": False,
+            "query": links.encode(hand.example), "label": "Copy link", "title": "", "frame": False,
         },
         height="content", width="content",
     )  # fmt: skip
 
 
-def _norm(it: Work, key: str) -> None:
+def _norm(sheet: Work, key: str) -> None:
     st.markdown(f"## {literal(NORMS.label(key))}")
-    glossary.markdown(AXES[it.now[key].axis])
-    matrix.show(it, key)
-    st.markdown(literal(sentences.seen(it, key)))
+    glossary.markdown(AXES[sheet.now[key].axis])
+    matrix.show(sheet, key)
+    st.markdown(literal(sentences.seen(sheet, key)))
     if warning := NORMS[key].warning:
         st.caption(f":material/warning: {literal(warning)}")
 
 
-def _sheet(it: Work, key: str) -> None:
-    example, axis = it.example, it.now[key].axis
+def _sheet(sheet: Work, key: str) -> None:
+    example, axis = sheet.example, sheet.now[key].axis
     what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
     st.markdown(f"### {literal(NORMS.label(key))}, {what}, step by step")
     st.latex(NORMS[key].formula)
-    st.html(html(steps.sheet(it, key)))
+    st.html(html(steps.sheet(sheet, key)))
     st.caption(source(NORMS[key].source))
 
 
-def _code(it: Work) -> None:
+def _code(sheet: Work) -> None:
     """The same in PyTorch and Keras, to copy."""
     for column, name, text in zip(
-        st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(it), code.keras(it)),
+        st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(sheet), code.keras(sheet)),
         strict=True,
     ):  # fmt: skip
         with column:
@@ -90,10 +90,11 @@ def _code(it: Work) -> None:
             st.code(text, language="python", wrap_lines=True)
 
 
-def _conventions(it: Work) -> None:
+def _conventions(sheet: Work) -> None:
     lines = ["| What | PyTorch | Keras |", "|---|---|---|"]
     lines += [
-        f"| {literal(a)} | {literal(b)} | {literal(c)} |" for a, b, c in formulas.table(it.example)
+        f"| {literal(a)} | {literal(b)} | {literal(c)} |"
+        for a, b, c in formulas.table(sheet.example)
     ]
     st.markdown("## Same words, different meanings")
     st.markdown("\n".join(lines))

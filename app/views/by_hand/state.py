@@ -53,13 +53,13 @@ class Hand(PageState):
 def hand() -> Hand:
     """The session's example. On arrival with a link, the link's."""
     params = address.params()
-    it: Hand | None = st.session_state.get("hand")
+    page_hand: Hand | None = st.session_state.get("hand")
     arrived = st.session_state["arrived"]
-    if it is None or (arrived and links.CODEC.reads(params)):
-        it = st.session_state["hand"] = _opened(params)
+    if page_hand is None or (arrived and links.CODEC.reads(params)):
+        page_hand = st.session_state["hand"] = _opened(params)
     elif arrived:  # Streamlit dropped the editor's edits while another page was open
-        it.show(it.example, reset=True)
-    return it
+        page_hand.show(page_hand.example, reset=True)
+    return page_hand
 
 
 def open_link(query: str) -> None:
@@ -69,24 +69,24 @@ def open_link(query: str) -> None:
 
 def _opened(params: dict[str, list[str]]) -> Hand:
     usual = PRESETS["usual"].example()
-    found = links.decode(params) if links.CODEC.reads(params) else None
-    if found is None or found.example is None:
-        it = Hand(usual, usual, next(EDITORS))
-        it.link = Link(problems=found.problems) if found else None
-        it.notices = () if found else tuple(links.CODEC.others(params))
-        return it
-    it = Hand(found.example, found.example, next(EDITORS), notices=found.notices)
-    it.span = _span(found.example)
-    return it
+    link = links.decode(params) if links.CODEC.reads(params) else None
+    if link is None or link.example is None:
+        hand = Hand(usual, usual, next(EDITORS))
+        hand.link = Link(problems=link.problems) if link else None
+        hand.notices = () if link else tuple(links.CODEC.others(params))
+        return hand
+    hand = Hand(link.example, link.example, next(EDITORS), notices=link.notices)
+    hand.span = _span(link.example)
+    return hand
 
 
 def begin(preset: str) -> None:
     """Show a preset's table. The experiment stays."""
-    it: Hand = chosen("hand")
+    hand: Hand = chosen("hand")
     fresh = PRESETS[preset].example()
     names = ("x", "gamma", "beta", "row", "feature")
-    it.show(it.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True)
-    it.span = _span(fresh)
+    hand.show(hand.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True)
+    hand.span = _span(fresh)
 
 
 def change(**fields: Any) -> None:
@@ -101,8 +101,8 @@ def attempt(name: str, *words: Any) -> None:
 
 def drag(value: float) -> None:
     """Set the number of the chosen cell."""
-    it: Hand = chosen("hand")
-    at = it.example
+    hand: Hand = chosen("hand")
+    at = hand.example
     cells = [list(row) for row in at.x]
     cells[at.row - 1][at.feature - 1] = round(value, 6)
     _attempt(lambda example: example.replace(x=tuple(tuple(row) for row in cells)))
@@ -111,8 +111,8 @@ def drag(value: float) -> None:
 def paste(text: str) -> None:
     """Set the whole table from text."""
     if _attempt(lambda example: example.holding(matrix(text)), reset=True):
-        it: Hand = chosen("hand")
-        it.span = _span(it.example)
+        hand: Hand = chosen("hand")
+        hand.span = _span(hand.example)
 
 
 def typed(edits: object) -> None:
@@ -120,31 +120,31 @@ def typed(edits: object) -> None:
 
     Anything else, which our editor never sends, sets `complaint` and resets the editor.
     """
-    it: Hand = chosen("hand")
-    if (placed := _placed(edits, it.base)) is None:
-        it.show(it.example, reset=True)
-        it.complaint = f"The change belongs to no cell of this table. {STILL}"
+    hand: Hand = chosen("hand")
+    if (placed := _placed(edits, hand.base)) is None:
+        hand.show(hand.example, reset=True)
+        hand.complaint = f"The change belongs to no cell of this table. {STILL}"
         return
-    lines = [list(map(written, line)) for line in _table(it.base)]
+    lines = [list(map(written, line)) for line in _table(hand.base)]
     for (line, feature), text in placed.items():
         lines[line][feature] = text
     try:
         *x, gamma, beta = (
-            tuple(number(text, _where(i, f, it.base)) for f, text in enumerate(line, 1))
+            tuple(number(text, _where(i, f, hand.base)) for f, text in enumerate(line, 1))
             for i, line in enumerate(lines)
         )
-        it.example = it.example.replace(x=tuple(x), gamma=gamma, beta=beta)
-        it.changed()
-        it.retyped = True
-        it.span = max(it.span, _span(it.example))
+        hand.example = hand.example.replace(x=tuple(x), gamma=gamma, beta=beta)
+        hand.changed()
+        hand.retyped = True
+        hand.span = max(hand.span, _span(hand.example))
     except HandError as error:
-        it.complaint = f"{sentence(str(error))} {STILL}"
+        hand.complaint = f"{sentence(str(error))} {STILL}"
 
 
 def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
     """The edited texts by line and feature, both from 0; None if `edits` holds anything else."""
     names = [str(i) for i in range(1, base.features + 1)]
-    found: dict[tuple[int, int], str] = {}
+    placed: dict[tuple[int, int], str] = {}
     if not isinstance(edits, Mapping):
         return None
     for line, cells in edits.items():
@@ -153,8 +153,8 @@ def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
         for feature, text in cells.items():
             if feature not in names or not isinstance(text, str | None):
                 return None
-            found[line, names.index(feature)] = text or ""
-    return found
+            placed[line, names.index(feature)] = text or ""
+    return placed
 
 
 def _where(line: int, feature: int, base: Example) -> str:
@@ -164,11 +164,11 @@ def _where(line: int, feature: int, base: Example) -> str:
 
 def _attempt(make: Callable[[Example], Example], reset: bool = False) -> bool:
     """Replace the example by `make(example)`. Returns whether that was allowed."""
-    it: Hand = chosen("hand")
+    hand: Hand = chosen("hand")
     try:
-        it.show(make(it.example), reset)
+        hand.show(make(hand.example), reset)
     except HandError as error:
-        it.complaint = f"{sentence(str(error))} {STILL}"
+        hand.complaint = f"{sentence(str(error))} {STILL}"
         return False
     return True
 

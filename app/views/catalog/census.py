@@ -11,7 +11,7 @@ from normviz.charts import theme
 from ...session.markdown import literal
 
 
-def show(it: Census) -> None:
+def show(census: Census) -> None:
     """A bar for each placement or norm beside bars over the years."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         kind = st.segmented_control(
@@ -19,14 +19,14 @@ def show(it: Census) -> None:
             label_visibility="collapsed",
         )  # fmt: skip
         shares = st.toggle("As shares of each year", key="census_shares")
-    kind, said = kind or TITLES[0], charts.finding(it, kind or TITLES[0])
+    kind, finding = kind or TITLES[0], charts.finding(census, kind or TITLES[0])
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _chart(charts.years(it, kind, shares), said, f"years_{kind}_{shares}")
+        _chart(charts.years(census, kind, shares), finding, f"years_{kind}_{shares}")
     with right:
-        _chart(charts.totals(it, kind), said, f"totals_{kind}")
-    undated = sum(model.year is None for model in it.models)
-    st.markdown(literal(said.partition(" All years:")[0]))
+        _chart(charts.totals(census, kind), finding, f"totals_{kind}")
+    undated = sum(model.year is None for model in census.models)
+    st.markdown(literal(finding.partition(" All years:")[0]))
     st.caption(
         "A year is the first one in the copyright notice of a model's code. It can differ from the year "
         "of its release, and a model that uses the code of another one has that one's year. "
@@ -34,7 +34,7 @@ def show(it: Census) -> None:
     )
 
 
-def _chart(spec: charts.Spec, said: str, key: str) -> None:
+def _chart(spec: charts.Spec, finding: str, key: str) -> None:
     dark = st.context.theme.type == "dark"
     spec = {**spec, "config": {**theme(dark), **spec["config"]}}
-    st.vega_lite_chart(spec, width="stretch", alt=said, theme=None, key=f"census_{key}")
+    st.vega_lite_chart(spec, width="stretch", alt=finding, theme=None, key=f"census_{key}")

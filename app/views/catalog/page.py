@@ -50,12 +50,12 @@ def page() -> None:
         if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
             _about_norm(NORMS[key])
     with used:
-        it = census()
-        st.caption(literal(it.origin))
-        census_charts.show(it)
+        adoption = census()
+        st.caption(literal(adoption.origin))
+        census_charts.show(adoption)
         with st.expander("All counts"):
-            st.markdown(literal(it.summary))
-        models = it.of(_kinds())
+            st.markdown(literal(adoption.summary))
+        models = adoption.of(_kinds())
         named = {_name(model): model for model in models}
         rows = [_model(name, model) for name, model in named.items()]
         if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
@@ -126,18 +126,18 @@ def _chosen(
 ) -> str | None:
     """A table of the rows that contain the words. Returns the chosen row's key; None without rows."""
     wanted = words.casefold().split()
-    found = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
-    st.caption(f"{len(found)} of {len(rows)}. Choose a row for {gives}.")
-    if not found:
+    matches = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+    st.caption(f"{len(matches)} of {len(rows)}. Choose a row for {gives}.")
+    if not matches:
         return None
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(matches)
     seen = st.dataframe(
-        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(found) + 38, 430),
+        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(matches) + 38, 430),
         on_select="rerun", selection_mode="single-row-required",
         column_config=COLUMNS | ({"Key": None} if key == "models" else {}),
     )  # fmt: skip
     row = next(iter(seen.selection.rows), 0)
-    return found[min(row, len(found) - 1)]["Key"]
+    return matches[min(row, len(matches) - 1)]["Key"]
 
 
 def _scheme(scheme: Scheme) -> dict[str, str]:
@@ -170,9 +170,9 @@ def _norm(norm: Norm) -> dict[str, str]:
     }
 
 
-def _start(one: Learned) -> str:
+def _start(learned: Learned) -> str:
     """A learned parameter of a norm, and where it starts."""
-    return f"{plain(one.symbol)} {f'from {one.start}' if one.rank == 0 else 'drawn'}"
+    return f"{plain(learned.symbol)} {f'from {learned.start}' if learned.rank == 0 else 'drawn'}"
 
 
 def _name(model: Model) -> str:
@@ -225,8 +225,8 @@ def _about_scheme(scheme: Scheme) -> None:
     config = RunConfig(scheme=scheme.key)
     with st.container(border=True):
         placement.heading("", scheme.key)
-        kept = placement.constraint(config)
-        st.markdown(literal(" ".join(filter(None, (scheme.sentence, kept, scheme.trouble)))))
+        constraint = placement.constraint(config)
+        st.markdown(literal(" ".join(filter(None, (scheme.sentence, constraint, scheme.trouble)))))
         placement.formulas(config)
         st.markdown(source(scheme.source))
         page_links.anatomy([config], scheme.label)

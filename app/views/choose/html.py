@@ -53,7 +53,7 @@ def cards(answer: Guide) -> str:
 def _card(pick: Pick) -> str:
     color = scheme_style(pick.scheme).color
     lines = "".join(
-        f"<dt>{escape(label)}</dt><dd>{_finding(found)}</dd>" for label, found in pick.lines
+        f"<dt>{escape(label)}</dt><dd>{_finding(finding)}</dd>" for label, finding in pick.lines
     )
     claims = (
         f"<details><summary>Claims: {len(pick.claims)}</summary>{_claims(pick.claims)}</details>"
@@ -77,10 +77,10 @@ def _marks(pick: Pick) -> str:
 
 def properties(rows: Mapping[str, Mapping[str, TableCell]]) -> str:
     """The property table, which scrolls by itself."""
-    head = "".join(f'<th scope="col">{escape(one.label)}</th>' for one in PROPERTIES)
+    head = "".join(f'<th scope="col">{escape(row.label)}</th>' for row in PROPERTIES)
     body = "".join(
         f'<tr><th scope="row">{escape(SCHEMES.label(scheme))}</th>'
-        + "".join(f"<td>{_cell(cells[one.key])}</td>" for one in PROPERTIES)
+        + "".join(f"<td>{_cell(cells[row.key])}</td>" for row in PROPERTIES)
         + "</tr>"
         for scheme, cells in rows.items()
     )
@@ -95,14 +95,14 @@ def _cell(cell: TableCell) -> str:
     return _claims(cell.claims) + f'<p class="choose-measured">Here: {_finding(cell.measured)}</p>'
 
 
-def answers(one: Confusion) -> str:
+def answers(confusion: Confusion) -> str:
     """The answer in short, the claims with verdict and numbers, then what was measured besides."""
     items = [
         f"<li>{_claim(line)}<br>{escape(sentence(line.sentence))}<br><small>{escape(line.explained)}</small></li>"
-        for line in one.lines
+        for line in confusion.lines
     ]
-    short = one.answer
-    items += [f"<li>{_finding(found)}</li>" for found in one.findings if found != short]
+    short = confusion.answer
+    items += [f"<li>{_finding(finding)}</li>" for finding in confusion.findings if finding != short]
     return (
         f'<div class="choose-answers"><p class="choose-short">{_finding(short)}</p>'
         f"<ul>{''.join(items)}</ul></div>"
@@ -121,7 +121,7 @@ def _claim(line: ClaimLine) -> str:
     )
 
 
-def _finding(found: Finding | None) -> str:
-    if found is None:
+def _finding(finding: Finding | None) -> str:
+    if finding is None:
         return NOT_MEASURED
-    return f'<a href="{escape(found.to)}">{escape(found.text)}</a>'
+    return f'<a href="{escape(finding.to)}">{escape(finding.text)}</a>'

@@ -27,15 +27,15 @@ ABOUT_TABLE = (
 
 def page() -> None:
     """The page, from top to bottom."""
-    it = choose()
-    address.show(as_params(it.answers))
-    answer = guide(it.answers)
+    answers = choose()
+    address.show(as_params(answers.answers))
+    answer = guide(answers.answers)
     st.html(STYLE)
     with st.container(key="head"):
         st.markdown("# Which should I use?")
-    link_notices.notices(it)
+    link_notices.notices(answers)
     st.html(html.headline(answer))
-    questions(it)
+    questions(answers)
     st.html(html.limits(answer))
     st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
@@ -47,15 +47,15 @@ def page() -> None:
     )
 
 
-def questions(it: Choose) -> None:
+def questions(answers: Choose) -> None:
     """One list a question. The model is asked for only where there is one."""
     with st.container(horizontal=True, gap="small", key="choose_questions"):
         for name, title in TITLES.items():
-            if name == "model" and it.answers.start != "existing":
+            if name == "model" and answers.answers.start != "existing":
                 continue
             registry, key = options(name), key_of(name)
-            if st.session_state.get(key) != getattr(it.answers, name):
-                st.session_state[key] = getattr(it.answers, name)
+            if st.session_state.get(key) != getattr(answers.answers, name):
+                st.session_state[key] = getattr(answers.answers, name)
             st.selectbox(
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
                 args=(name,), width=215,
@@ -65,8 +65,8 @@ def questions(it: Choose) -> None:
 def confusions() -> None:
     """The questions, each with its claims and what was measured besides."""
     st.markdown("## Common questions")
-    for one in CONFUSIONS:
-        with st.expander(literal(one.label)):
-            for label, latex in one.formulas():
+    for confusion in CONFUSIONS:
+        with st.expander(literal(confusion.label)):
+            for label, latex in confusion.formulas():
                 st.markdown(f"{literal(label)}: $\\displaystyle {latex}$")
-            st.html(html.answers(one))
+            st.html(html.answers(confusion))

@@ -22,20 +22,20 @@ class Choose(PageState):
 def choose() -> Choose:
     """The session's answers. On arrival with a link, the link's."""
     params = address.params()
-    it: Choose | None = st.session_state.get("choose")
-    if it is None or (st.session_state["arrived"] and CODEC.reads(params)):
+    page_answers: Choose | None = st.session_state.get("choose")
+    if page_answers is None or (st.session_state["arrived"] and CODEC.reads(params)):
         answers, notices = decode(params)
-        it = st.session_state["choose"] = Choose(answers=answers, notices=notices)
+        page_answers = st.session_state["choose"] = Choose(answers=answers, notices=notices)
     elif st.session_state["arrived"]:
-        it.notices = decode(params)[1]
-    return it
+        page_answers.notices = decode(params)[1]
+    return page_answers
 
 
 def change(name: str) -> None:
     """Take a new answer from its widget."""
-    it: Choose = chosen("choose")
-    it.answers = replace(it.answers, **{name: chosen(key_of(name))})
-    it.changed()
+    answers: Choose = chosen("choose")
+    answers.answers = replace(answers.answers, **{name: chosen(key_of(name))})
+    answers.changed()
 
 
 def key_of(name: str) -> str:

@@ -44,8 +44,8 @@ class Shown:
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    it = st.session_state.setdefault("claims_shown", Shown())
-    _open(it)
+    shown = st.session_state.setdefault("claims_shown", Shown())
+    _open(shown)
     with st.container(key="head"):
         st.markdown(f"# {len(CLAIMS)} claims about norm placement, tested")
     st.caption(INTRO)
@@ -54,11 +54,12 @@ def page() -> None:
     )
     link_notices.unknown_parameters(CODEC)
     contents = st.container(key="claim_contents")
-    found = filtered()
-    groups = {key: [one for one in found if one.question == key] for key in QUESTIONS}
-    if it.linked:  # a linked claim comes first, and ignores the filters
-        groups = {"linked": [CLAIMS[it.linked]]} | {
-            key: [one for one in group if one.key != it.linked] for key, group in groups.items()
+    claims = filtered()
+    groups = {key: [claim for claim in claims if claim.question == key] for key in QUESTIONS}
+    if shown.linked:  # a linked claim comes first, and ignores the filters
+        groups = {"linked": [CLAIMS[shown.linked]]} | {
+            key: [claim for claim in group if claim.key != shown.linked]
+            for key, group in groups.items()
         }
     with contents:
         _contents(groups)
@@ -67,8 +68,8 @@ def page() -> None:
             if group:
                 st.header(QUESTIONS.get(key, LINKED), anchor=key or "other")
             for claim in group:
-                row(claim, it)
-                if claim.key == it.opened:
+                row(claim, shown)
+                if claim.key == shown.opened:
                     card.show(claim, backend)
 
 
@@ -82,12 +83,12 @@ def _contents(groups: dict[str, list[Claim]]) -> None:
     st.markdown("\n".join(f"* {link}" for link in links))
 
 
-def _open(it: Shown) -> None:
+def _open(shown: Shown) -> None:
     """On arrival open the link's claim, if it names one."""
     if st.session_state["arrived"] and "claim" in st.query_params:
         word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:
-            it.opened = it.linked = word.upper()
+            shown.opened = shown.linked = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
             st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
@@ -96,8 +97,8 @@ def _open(it: Shown) -> None:
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
             )
     elif address.is_old_entry():
-        it.opened = None
-    address.show(CODEC.params({"claim": it.opened} if it.opened else {}))
+        shown.opened = None
+    address.show(CODEC.params({"claim": shown.opened} if shown.opened else {}))
 
 
 # Filters and rows.
@@ -129,16 +130,16 @@ def filtered() -> list[Claim]:
             "Search", key="claim_search", label_visibility="collapsed", width=260,
             placeholder="warm-up, DeepNorm, arXiv:2002.04745 ...",
         )  # fmt: skip
-    found = [
+    runs = [
         claim
         for claim in CLAIMS
         if (not verdicts or kinds[claim.key] in verdicts)
         and (not whose or claim.everyday == (whose == WHOSE[1]))
         and _holds(claim, words)
     ]
-    if not found:
+    if not runs:
         st.info("No claim passes these filters.")
-    return sorted(found, key=lambda claim: ORDER.index(kinds[claim.key]))
+    return sorted(runs, key=lambda claim: ORDER.index(kinds[claim.key]))
 
 
 def _holds(claim: Claim, words: str) -> bool:
@@ -148,7 +149,7 @@ def _holds(claim: Claim, words: str) -> bool:
     return all(word in text for word in words.casefold().split())
 
 
-def row(claim: Claim, it: Shown) -> None:
+def row(claim: Claim, shown: Shown) -> None:
     """A claim's verdict, its finding as the button that opens it, what other seeds said otherwise, the claim
     with its source, and a spark."""
     result = shipped_result(claim)
@@ -157,12 +158,12 @@ def row(claim: Claim, it: Shown) -> None:
         scope = f" · {claim.scope}" if claim.scope else ""
         words = result.verdict(claim).sentence if result else kind
         st.badge(f"{words}{scope}", color=COLORS[kind])
-        icon = f":material/expand_{'less' if it.opened == claim.key else 'more'}:"
-        found = finding(claim, result) if result else f"{claim.label}: not run yet."
+        icon = f":material/expand_{'less' if shown.opened == claim.key else 'more'}:"
+        sentence = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(
-            literal(found),
+            literal(sentence),
             _toggle,
-            it,
+            shown,
             claim.key,
             type="tertiary",
             key=f"open_{claim.key}",
@@ -187,5 +188,5 @@ def _spark(claim: Claim, _date: str) -> str:
     return f'<img src="data:image/svg+xml;base64,{data}" alt="" title="{title}">'
 
 
-def _toggle(it: Shown, key: str) -> None:
-    it.opened = None if it.opened == key else key
+def _toggle(shown: Shown, key: str) -> None:
+    shown.opened = None if shown.opened == key else key

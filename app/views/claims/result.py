@@ -14,25 +14,27 @@ from normviz.studies.claims.stored import ClaimResult, number_sentences
 
 def figure(claim: Claim, result: ClaimResult) -> None:
     """The figure, with theory as dashed lines; a click on a point opens the duel that shows it."""
-    it = linked(claim, result)
+    linked_figure = linked(claim, result)
     dark = st.context.theme.type == "dark"
-    spec = chart(it, dark)
+    spec = chart(linked_figure, dark)
     spec = {**spec, "config": {**theme(dark), **spec["config"]}}
-    st.vega_lite_chart(spec, width="stretch", alt=finding(it), theme=None,
+    st.vega_lite_chart(spec, width="stretch", alt=finding(linked_figure), theme=None,
                        key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
-    said = []
-    if it.is_strip and intervals(it):
-        mean = "geometric mean" if it.log_y else "mean"
-        said.append(
+    sentences = []
+    if linked_figure.is_strip and intervals(linked_figure):
+        mean = "geometric mean" if linked_figure.log_y else "mean"
+        sentences.append(
             f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds."
         )
-    if has_links(it):
+    if has_links(linked_figure):
         runs = (
-            "its run" if not it.is_strip else f"the {'models' if claim.lab else 'runs'} behind it"
+            "its run"
+            if not linked_figure.is_strip
+            else f"the {'models' if claim.lab else 'runs'} behind it"
         )
-        said.append(f"A click on a point opens {runs} in the duel.")
-    if said:
-        st.caption(" ".join(said))
+        sentences.append(f"A click on a point opens {runs} in the duel.")
+    if sentences:
+        st.caption(" ".join(sentences))
 
 
 def numbers(claim: Claim, result: ClaimResult) -> None:
@@ -40,13 +42,15 @@ def numbers(claim: Claim, result: ClaimResult) -> None:
     the strip opens."""
     words = number_sentences(claim, result)
     rows = [{"number": claim.numbers[name].label, "measured": word} for name, word in words.items()]
-    it = linked(claim, result)
-    if it.is_strip and has_links(it):
+    linked_figure = linked(claim, result)
+    if linked_figure.is_strip and has_links(linked_figure):
         links = {
-            one.arm: " ".join(
+            arm_series.arm: " ".join(
                 f"[{result.first + k}](./?{link})" for k, link in enumerate(seeds) if link
             )
-            for one, (seeds,) in zip(result.figure, (one.links for one in it.points), strict=True)
+            for arm_series, (seeds,) in zip(
+                result.figure, (point.links for point in linked_figure.points), strict=True
+            )
         }
         rows = [
             {**row, "duel of seed": links.get(name, "")}

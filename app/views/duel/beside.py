@@ -30,28 +30,28 @@ WHAT = (
 )
 
 
-def current(it: duel.Duel, backend: SharedBackend) -> Run | None:
+def current(page_duel: duel.Duel, backend: SharedBackend) -> Run | None:
     """The observed run of this duel. Where it can't be shown, a notice says why."""
-    if not it.beside:
+    if not page_duel.beside:
         return None
-    named = it.beside.startswith(PREFIX) and KEY.fullmatch(it.beside)
-    run = backend.store.latest(it.beside) if named else None
-    why = _why_not(it, run)
+    named = page_duel.beside.startswith(PREFIX) and KEY.fullmatch(page_duel.beside)
+    run = backend.store.latest(page_duel.beside) if named else None
+    why = _why_not(page_duel, run)
     if why:
-        it.notices += (f"The observed run {cut(it.beside)} is not shown: {why}.",)
-        it.beside = ""
+        page_duel.notices += (f"The observed run {cut(page_duel.beside)} is not shown: {why}.",)
+        page_duel.beside = ""
         return None
     return run
 
 
-def _why_not(it: duel.Duel, run: Run | None) -> str | None:
+def _why_not(page_duel: duel.Duel, run: Run | None) -> str | None:
     if hosted.limits() is not None:
         return "this is a hosted server, which takes no runs of own models"
     if run is None or not run.is_observed:
         return "it is not stored on this machine"
-    if it.story:
+    if page_duel.story:
         return "a step of the tour has its own lanes"
-    if len(it.lanes) >= MAX_LANES:
+    if len(page_duel.lanes) >= MAX_LANES:
         return f"it needs a lane, and the link has {MAX_LANES}"
     return None
 

@@ -99,8 +99,8 @@ def _lane(lane: Lane, color: str) -> None:
         st.code(anatomy.code(config, placement.VOCABULARY), language="python")
     ends = placement.ends(config)
     also = f"Also {ends}. " if ends else ""
-    kept = placement.constraint(config)
-    st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), kept, scheme.trouble))))
+    constraint = placement.constraint(config)
+    st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), constraint, scheme.trouble))))
     st.caption(f"{placement.letters(config)} {source(scheme.source)}.")
 
 

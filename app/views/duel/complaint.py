@@ -10,9 +10,9 @@ from ...session.markdown import capital, literal, titled
 
 def under(*widgets: str) -> None:
     """The sentence, if one of the widgets with these keys holds the refused value."""
-    it = duel.duel()
-    if it.complaint and it.refused_in in widgets:
-        say(it.complaint)
+    page_duel = duel.duel()
+    if page_duel.complaint and page_duel.refused_in in widgets:
+        say(page_duel.complaint)
 
 
 def say(sentence: str) -> None:

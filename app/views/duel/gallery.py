@@ -53,18 +53,18 @@ def _card(preset: Preset, backend: SharedBackend) -> None:
             )
 
 
-def _choose(it: Duel, lanes: Lanes, backend: SharedBackend) -> None:
-    duel.open_lanes(it, lanes, backend)
+def _choose(page_duel: Duel, lanes: Lanes, backend: SharedBackend) -> None:
+    duel.open_lanes(page_duel, lanes, backend)
     st.session_state[OPEN] = False
 
 
 def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
     best = [backend.store.latest(config.key) for config in lanes]
-    found = [run for run in best if run and run.is_done]
-    if len(found) < len(lanes):
+    runs = [run for run in best if run and run.is_done]
+    if len(runs) < len(lanes):
         return None
-    numbers = tuple(run.id for run in found)
+    numbers = tuple(run.id for run in runs)
     return _drawn(numbers, backend)
 
 
@@ -83,16 +83,16 @@ def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
 
 def tries(backend: SharedBackend) -> None:
     """Suggestions of what to try next, as buttons and a link to the maps."""
-    it = duel.duel()
+    page_duel = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="tries"):
         st.markdown("Try next:", width="content")
-        for i, suggestion in enumerate(suggestions(it.lanes)):
+        for i, suggestion in enumerate(suggestions(page_duel.lanes)):
             button(
-                suggestion.text, duel.open_lanes, it, suggestion.lanes, backend, key=f"try_{i}",
+                suggestion.text, duel.open_lanes, page_duel, suggestion.lanes, backend, key=f"try_{i}",
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
                 page_links.named("Maps"), label="see at which depths and rates these train",
-                icon=":material/grid_on:", query_params=map_link.of(it.lanes).params(),
+                icon=":material/grid_on:", query_params=map_link.of(page_duel.lanes).params(),
             )  # fmt: skip

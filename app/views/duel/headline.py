@@ -28,7 +28,7 @@ OUTCOMES = {
 
 def headline(lanes: list[Lane]) -> str:
     """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
-    said = [_outcome(lane) for lane in lanes]
+    outcomes = [_outcome(lane) for lane in lanes]
     configs = [lane.config for lane in lanes]
     if opened := [lane.recording for lane in lanes if lane.run and lane.run.is_open]:
         if all(run.status == "paused" for run in opened):
@@ -36,7 +36,7 @@ def headline(lanes: list[Lane]) -> str:
         return f"Training {title(configs)}"
     letters = [lane.letter for lane in lanes]
     for names in filter(None, (placements(configs), _norms(configs), letters)):
-        words = _sentence(names, said)
+        words = _sentence(names, outcomes)
         if len(words) <= LONGEST:
             break
     return words

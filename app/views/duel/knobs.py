@@ -20,7 +20,7 @@ from ...session.backend import SharedBackend
 from ...session.duel import Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
-from ...widgets.store_errors import kept
+from ...widgets.store_errors import reported
 from . import complaint, own_text
 from .lanes import Lane
 
@@ -90,10 +90,10 @@ def _said(name: str, configs: Sequence[RunConfig]) -> str:
 
 def _about(name: str) -> str:
     """All words about a setting, in lower case, for the search."""
-    said = [name, SETTINGS[name].title, SETTINGS[name].about]
+    words = [name, SETTINGS[name].title, SETTINGS[name].about]
     if name in CHOICES:
-        said += [f"{choice.key} {choice.label} {choice.sentence}" for choice in CHOICES[name]]
-    return " ".join(said).lower()
+        words += [f"{choice.key} {choice.label} {choice.sentence}" for choice in CHOICES[name]]
+    return " ".join(words).lower()
 
 
 def _key(name: str, value: object) -> str:
@@ -128,7 +128,7 @@ def _slide(
     key = _key(name, value)
     st.select_slider(
         _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
-        on_change=kept(_take), args=(duel.duel(), backend, name, key),
+        on_change=reported(_take), args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
 
@@ -147,7 +147,7 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=kept(_set_rate),
+        format_func=lambda lr: f"{lr:g}", on_change=reported(_set_rate),
         args=(duel.duel(), backend, key),
     )  # fmt: skip
     complaint.under(key)
@@ -167,7 +167,7 @@ def _choose(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> 
     registry = CHOICES[name]
     st.selectbox(
         _title(name, configs), registry.keys(), key=key,
-        format_func=registry.label, help=registry[value].sentence, on_change=kept(_take),
+        format_func=registry.label, help=registry[value].sentence, on_change=reported(_take),
         args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
@@ -178,42 +178,42 @@ def _number(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> 
     value = getattr(configs[0], name)
     key = _key(name, shown(name, value))
     st.text_input(
-        _title(name, configs), key=key, help=_help(name), on_change=kept(_take),
+        _title(name, configs), key=key, help=_help(name), on_change=reported(_take),
         args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
 
 
-def _take(it: Duel, backend: SharedBackend, name: str, key: str) -> None:
+def _take(page_duel: Duel, backend: SharedBackend, name: str, key: str) -> None:
     value: Any = chosen(key)
-    duel.change(it, name, value.strip() if isinstance(value, str) else value, widget=key)
-    training.by_itself(it, backend)
+    duel.change(page_duel, name, value.strip() if isinstance(value, str) else value, widget=key)
+    training.by_itself(page_duel, backend)
 
 
-def _set_rate(it: Duel, backend: SharedBackend, key: str) -> None:
+def _set_rate(page_duel: Duel, backend: SharedBackend, key: str) -> None:
     """Set a new rate in all runs that train, at the same step.
 
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
     rate = chosen(key)
-    runs = [None if number is None else backend.store.run(number) for number in it.runs]
-    current = [run is not None and run.config == it.lanes[i] for i, run in enumerate(runs)]
+    runs = [None if number is None else backend.store.run(number) for number in page_duel.runs]
+    current = [run is not None and run.config == page_duel.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:
-        duel.change(it, "lr", rate, widget=key)
-        training.by_itself(it, backend)
+        duel.change(page_duel, "lr", rate, widget=key)
+        training.by_itself(page_duel, backend)
         return
-    it.complain(None)
+    page_duel.complain(None)
     for i, same in enumerate(current):
         if not same:
-            duel.change(it, "lr", rate, i, key)
+            duel.change(page_duel, "lr", rate, i, key)
     # First of all, because the lanes of `trains` have their rate only from the next look at the store.
-    training.by_itself(it, backend)
+    training.by_itself(page_duel, backend)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:
         if asked and backend.store.set_rate([run.id for run in asked], rate) is None:
-            it.complain(
+            page_duel.complain(
                 "the runs are at their last steps: their learning rate can't change any more"
             )
     except Refused as why:
-        it.complain(str(why))
+        page_duel.complain(str(why))

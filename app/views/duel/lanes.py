@@ -26,7 +26,7 @@ from ...session.duel import EARLIER, Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
-from ...widgets.store_errors import kept
+from ...widgets.store_errors import reported
 from . import complaint
 
 SAID = 2
@@ -37,32 +37,32 @@ Lane = run_lane.Lane[RunConfig]
 """A lane of the page. The run that it shows may be of earlier settings."""
 
 
-def current(it: duel.Duel, backend: SharedBackend) -> list[Lane]:
+def current(page_duel: duel.Duel, backend: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
-    found, is_found = list[tuple[RunConfig, Run | None]](), False
-    for i, config in enumerate(it.lanes):
-        shown_run = it.runs[i]
+    pairs, is_found = list[tuple[RunConfig, Run | None]](), False
+    for i, config in enumerate(page_duel.lanes):
+        shown_run = page_duel.runs[i]
         run = None if shown_run is None else backend.store.run(shown_run)
-        if run is not None and it.trained[i : i + 1] == ((run.id, config),):
+        if run is not None and page_duel.trained[i : i + 1] == ((run.id, config),):
             config = run.trained  # its learning rate may have changed during training
         if run is None or (run.config != config and not run.is_open):
             stored = known(config, backend)
             # A run that ended early is shown only if the lane has no run yet.
             if stored is not None and (run is None or stored.is_done or stored.is_open):
                 run, is_found = stored, True
-        found.append((config, run))
+        pairs.append((config, run))
     if is_found:
-        it.runs = tuple(run.id if run else None for _, run in found)
-    it.turn(tuple(config for config, _ in found))
-    it.trained = tuple((run.id, run.trained) if run else None for _, run in found)
+        page_duel.runs = tuple(run.id if run else None for _, run in pairs)
+    page_duel.turn(tuple(config for config, _ in pairs))
+    page_duel.trained = tuple((run.id, run.trained) if run else None for _, run in pairs)
     return [
         Lane(
-            lane_name(letter, config, it.lanes),
+            lane_name(letter, config, page_duel.lanes),
             config,
-            tuple(map(backend.frames.recording, _shown(run, it.seeds, backend))),
+            tuple(map(backend.frames.recording, _shown(run, page_duel.seeds, backend))),
             _earlier(run, config),
         )
-        for letter, (config, run) in zip(run_lane.LETTERS, found, strict=False)
+        for letter, (config, run) in zip(run_lane.LETTERS, pairs, strict=False)
     ]
 
 
@@ -90,17 +90,20 @@ def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ..
         configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
         return (run,)  # the largest seed has no next one
-    found = [backend.store.latest(config.key) for config in configs]
-    return (run, *(one for one in found if one is not None and (one.is_done or one.is_open)))
+    runs = [backend.store.latest(config.key) for config in configs]
+    return (
+        run,
+        *(repeat for repeat in runs if repeat is not None and (repeat.is_done or repeat.is_open)),
+    )
 
 
 def _earlier(run: Run | None, config: RunConfig) -> str:
     """The run's settings that differ from the lane's, as in "depth 12"; else empty."""
     if run is None or run.config == config:
         return ""
-    found = differences(run.trained, config)
-    titles = {name: SETTINGS[name].title for name in found}
-    words = [f"{titles[name]} {value}" for name, (_, value) in found.items()]
+    changes = differences(run.trained, config)
+    titles = {name: SETTINGS[name].title for name in changes}
+    words = [f"{titles[name]} {value}" for name, (_, value) in changes.items()]
     more = f" and {len(words) - SAID} more" if len(words) > SAID else ""
     return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
@@ -182,15 +185,15 @@ def _few_records(lanes: list[Lane]) -> None:
             if 0 < len(steps.layer_steps) < len(steps):
                 names.setdefault(tuple(map(str, steps.layer_steps)), []).append(lane.letter)
     if names:
-        said = "; ".join(f"{listed(of)}: {listed(steps)}" for steps, of in names.items())
+        sentence = "; ".join(f"{listed(of)}: {listed(steps)}" for steps, of in names.items())
         st.caption(
-            f"The layers were recorded at few steps ({said}). Press Train to record many more."
+            f"The layers were recorded at few steps ({sentence}). Press Train to record many more."
         )
 
 
 def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend) -> None:
     """A popover with the lane's name: all its own settings, and every placement."""
-    it, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
+    page_duel, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
         f"{literal(name(lane))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
         help=f"Placement, norm and any other setting of lane {lane.letter}",
@@ -210,7 +213,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
             f"Placement: search all {len(every)}", every, index=None,
             key=f"lane{i}_any_scheme", placeholder="Type a name",
             format_func=lambda key: f"{PLACEMENTS.label(key)} ({PLACEMENTS[key].family})",
-            on_change=kept(_set_scheme), args=(it, backend, i),
+            on_change=reported(_set_scheme), args=(page_duel, backend, i),
         )  # fmt: skip
         if popover.open:  # the many buttons are made where somebody sees them
             placement_list.show(
@@ -219,7 +222,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
                 config.depth,
                 color,
                 _choose,
-                it,
+                page_duel,
                 backend,
                 i,
                 among=every,
@@ -230,17 +233,17 @@ def _compared(lane: Lane, first: Lane) -> None:
     """In which settings the lane differs from the first one."""
     if lane is first:
         st.caption("The other lanes are compared with this one.")
-    elif found := differences(lane.config, first.config):
-        words = "; ".join(f"{SETTINGS[name].title}: {a} → {b}" for name, (a, b) in found.items())
+    elif changes := differences(lane.config, first.config):
+        words = "; ".join(f"{SETTINGS[name].title}: {a} → {b}" for name, (a, b) in changes.items())
         st.caption(f"Compared with A: {words}")
     else:
         st.caption("Same settings as A")
 
 
-def _choose(scheme: str, it: Duel, backend: SharedBackend, lane: int) -> None:
+def _choose(scheme: str, page_duel: Duel, backend: SharedBackend, lane: int) -> None:
     """Set a placement of the list, and close it."""
-    duel.change(it, "scheme", scheme, lane)
-    training.by_itself(it, backend)
+    duel.change(page_duel, "scheme", scheme, lane)
+    training.by_itself(page_duel, backend)
     st.session_state[f"lane{lane}_open"] = False
 
 
@@ -263,33 +266,33 @@ def chip(lane: Lane) -> Verdict:
 def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
     """A segmented control of the quick placements, and of the chosen one if it is another."""
     value, usual = config.scheme, places_of(config.family) or QUICK
-    it, key = duel.duel(), f"lane{i}_scheme"
-    duel.show(it, key, value)
+    page_duel, key = duel.duel(), f"lane{i}_scheme"
+    duel.show(page_duel, key, value)
     st.segmented_control(
         f"Placement of lane {run_lane.LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
-        format_func=PLACEMENTS.label, required=True, on_change=kept(_set), args=(it, backend, "scheme", i),
-        label_visibility="collapsed", width="content",
+        format_func=PLACEMENTS.label, required=True, on_change=reported(_set),
+        args=(page_duel, backend, "scheme", i), label_visibility="collapsed", width="content",
     )  # fmt: skip
 
 
-def _set_scheme(it: Duel, backend: SharedBackend, lane: int) -> None:
+def _set_scheme(page_duel: Duel, backend: SharedBackend, lane: int) -> None:
     if scheme := chosen(f"lane{lane}_any_scheme"):
-        _choose(scheme, it, backend, lane)
+        _choose(scheme, page_duel, backend, lane)
 
 
 def _pick(field, label, i, value, registry, backend: SharedBackend) -> None:
-    it, key = duel.duel(), f"lane{i}_{field}"
-    duel.show(it, key, value)
+    page_duel, key = duel.duel(), f"lane{i}_{field}"
+    duel.show(page_duel, key, value)
     st.selectbox(
-        label, registry.keys(), key=key, format_func=registry.label, on_change=kept(_set),
-        args=(it, backend, field, i), width=200,
+        label, registry.keys(), key=key, format_func=registry.label, on_change=reported(_set),
+        args=(page_duel, backend, field, i), width=200,
     )  # fmt: skip
 
 
-def _set(it: Duel, backend: SharedBackend, field: str, lane: int) -> None:
+def _set(page_duel: Duel, backend: SharedBackend, field: str, lane: int) -> None:
     key = f"lane{lane}_{field}"
-    duel.change(it, field, chosen(key), lane, key)
-    training.by_itself(it, backend)
+    duel.change(page_duel, field, chosen(key), lane, key)
+    training.by_itself(page_duel, backend)
 
 
 def _own(lane: Lane, backend: SharedBackend) -> None:
@@ -303,18 +306,18 @@ def _own(lane: Lane, backend: SharedBackend) -> None:
         )  # fmt: skip
         st.text_input(
             f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
-            on_change=kept(_set_own), args=(duel.duel(), backend, i),
+            on_change=reported(_set_own), args=(duel.duel(), backend, i),
             placeholder="as in a link: 100, 0.01, torch, off",
         )  # fmt: skip
         st.checkbox("Apply to all lanes", key=f"lane{i}_all")
     complaint.under(f"lane{i}_value")
 
 
-def _set_own(it: Duel, backend: SharedBackend, lane: int) -> None:
+def _set_own(page_duel: Duel, backend: SharedBackend, lane: int) -> None:
     key = f"lane{lane}_value"
     if value := chosen(key).strip():
         everywhere = chosen(f"lane{lane}_all")
-        duel.change(it, chosen(f"lane{lane}_own"), value, None if everywhere else lane, key)
-        training.by_itself(it, backend)
-        if not it.complaint:  # else it stays there to be corrected
+        duel.change(page_duel, chosen(f"lane{lane}_own"), value, None if everywhere else lane, key)
+        training.by_itself(page_duel, backend)
+        if not page_duel.complaint:  # else it stays there to be corrected
             st.session_state[key] = ""

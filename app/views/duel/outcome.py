@@ -40,13 +40,13 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
             name: lane.recordings if lane.is_current else ()
             for name, lane in zip(names, lanes, strict=True)
         }
-        found = outcome(runs, duel.duel().seeds, reference)
-        rows = [f"* **{literal(name)}** {literal(words)}" for name, words in found.lanes]
-        rows += [f"* {literal(sentence)}" for sentence in found.comparisons]
+        duel_outcome = outcome(runs, duel.duel().seeds, reference)
+        rows = [f"* **{literal(name)}** {literal(words)}" for name, words in duel_outcome.lanes]
+        rows += [f"* {literal(sentence)}" for sentence in duel_outcome.comparisons]
         st.markdown("\n".join(rows))
         _writings(dict(zip(names, lanes, strict=True)))
         _repeat(lanes, backend)
-        st.caption(literal(" ".join((*found.notes, ABOUT))))
+        st.caption(literal(" ".join((*duel_outcome.notes, ABOUT))))
 
 
 def _writings(lanes: Mapping[str, Lane]) -> None:

@@ -26,7 +26,7 @@ from ...session.duel import Duel
 from ...session.markdown import literal, sentence
 from ...session.page_state import chosen
 from ...widgets.buttons import button, submit
-from ...widgets.store_errors import kept
+from ...widgets.store_errors import reported
 from . import complaint
 
 BOX = 1_250_000
@@ -60,22 +60,22 @@ GREEDIEST = "To make room, it deletes one of the network address that gave most"
 
 def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBackend) -> None:
     """The task of all lanes, and the form for a text if the task needs one."""
-    it = duel.duel()
-    value = "text" if it.wants_text else configs[0].task
-    duel.show(it, key, value)
-    learned = {one for config in configs for one in FAMILIES[config.family].tasks}
+    page_duel = duel.duel()
+    value = "text" if page_duel.wants_text else configs[0].task
+    duel.show(page_duel, key, value)
+    learned = {task for config in configs for task in FAMILIES[config.family].tasks}
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
-        on_change=kept(_choose), args=(it, backend, key),
+        on_change=reported(_choose), args=(page_duel, backend, key),
     )  # fmt: skip
     complaint.under(key)
     st.caption(TASKS[value].sentence)
     used = tuple(dict.fromkeys(config.text for config in configs if config.text))
-    if used or it.wants_text:
+    if used or page_duel.wants_text:
         for text in used:
             _say(text, max(config.seq_len for config in configs if config.text == text))
-        wanted = it.wants_text or bool(visitor.lacks("this setting", used))
+        wanted = page_duel.wants_text or bool(visitor.lacks("this setting", used))
         _box(max(config.seq_len for config in configs), wanted, backend)
         for text in used:
             _offer_deletion(text, "Delete this text from the server")
@@ -94,15 +94,15 @@ def _others(used: Sequence[str]) -> list[str]:
     )
 
 
-def _choose(it: Duel, backend: SharedBackend, key: str) -> None:
+def _choose(page_duel: Duel, backend: SharedBackend, key: str) -> None:
     """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
     value = chosen(key)
-    it.wants_text = value == "text" and not it.text
-    if it.wants_text:
-        it.complain(None)
+    page_duel.wants_text = value == "text" and not page_duel.text
+    if page_duel.wants_text:
+        page_duel.complain(None)
     else:
-        duel.change(it, "task", value, widget=key)
-        training.by_itself(it, backend)
+        duel.change(page_duel, "task", value, widget=key)
+        training.by_itself(page_duel, backend)
 
 
 def _say(text: str, seq_len: int) -> None:
@@ -111,13 +111,13 @@ def _say(text: str, seq_len: int) -> None:
         st.warning(sentence(why))
         return
     try:
-        found = texts.about(text)
+        facts = texts.about(text)
     except TextError:  # just deleted, or damaged
         st.warning(sentence(texts.missing("this setting", text, "paste it")))
         return
-    st.caption(f"Text {text[:8]}…: {found.sentence()}")
+    st.caption(f"Text {text[:8]}…: {facts.sentence()}")
     needed = characters_needed(seq_len)
-    if found.characters < needed:
+    if facts.characters < needed:
         st.warning(
             f"Too short for sequences of {seq_len}, which need {needed:,} characters: lower the "
             "sequence length or give a longer text."
@@ -126,21 +126,21 @@ def _say(text: str, seq_len: int) -> None:
 
 def _box(seq_len: int, wanted: bool, backend: SharedBackend) -> None:
     """The form to paste or upload a text. Once a text is used, new widget keys clear the form."""
-    it, number = duel.duel(), st.session_state.get("text_box", 0)
+    page_duel, number = duel.duel(), st.session_state.get("text_box", 0)
     area, file = f"text_area_{number}", f"text_file_{number}"
-    if it.wants_text:
+    if page_duel.wants_text:
         st.info("Give a text below. Until then the lanes keep their present task.")
     with st.expander(
-        "Give a text" if wanted else "Another text", expanded=wanted or bool(it.text_problem)
+        "Give a text" if wanted else "Another text", expanded=wanted or bool(page_duel.text_problem)
     ):
         with st.form("text_form", border=False):
             st.text_area("Paste a text", key=area, height=120, max_chars=BOX)
             st.file_uploader(
                 "or upload a file of plain text in UTF-8 (quicker for long texts)", key=file
             )
-            submit("Use this text", _use, it, backend, area, file, seq_len, key="use_text")
-        if it.text_problem:
-            st.error(literal(sentence(it.text_problem)))
+            submit("Use this text", _use, page_duel, backend, area, file, seq_len, key="use_text")
+        if page_duel.text_problem:
+            st.error(literal(sentence(page_duel.text_problem)))
         st.caption(
             f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
@@ -159,17 +159,17 @@ def _shared() -> str:
     return f" This shared server keeps up to {here.texts} texts of each visitor." if here else ""
 
 
-def _use(it: Duel, backend: SharedBackend, area: str, file: str, seq_len: int) -> None:
+def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len: int) -> None:
     """Store the text and set all lanes to it."""
     pasted, uploaded = chosen(area) or "", chosen(file)
     if not (pasted or uploaded):
-        it.text_problem = (
+        page_duel.text_problem = (
             "nothing was given: paste a text, or choose a file (a paste of more than "
             f"{BOX:,} characters is not taken, nor a file above 1 MB, marked red)"
         )
         return
     if pasted and uploaded:
-        it.text_problem = "a text was pasted and a file uploaded: clear one of them"
+        page_duel.text_problem = "a text was pasted and a file uploaded: clear one of them"
         return
     given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
     try:
@@ -177,28 +177,33 @@ def _use(it: Duel, backend: SharedBackend, area: str, file: str, seq_len: int) -
         hosted.check_text(len(others), len(given))
         key = texts.add(given, seq_len, who, _needed, visitor.address())
     except (TextError, Refused, StoreError) as error:
-        it.text_problem = hosted.without_paths(str(error))
+        page_duel.text_problem = hosted.without_paths(str(error))
         return
     _drop_writing()
     if uploaded:
         uploads.used(uploaded)
-    it.text, it.wants_text, it.text_problem, it.notices = key, False, None, ()
-    duel.change(it, "text", key)
-    training.by_itself(it, backend)
+    page_duel.text, page_duel.wants_text, page_duel.text_problem, page_duel.notices = (
+        key,
+        False,
+        None,
+        (),
+    )
+    duel.change(page_duel, "text", key)
+    training.by_itself(page_duel, backend)
     st.session_state["text_box"] = (chosen("text_box") or 0) + 1
 
 
 def _needed() -> set[str]:
     """Texts that must not be deleted: stored runs or queued maps need them."""
-    it = shared()
-    cells = {config.text for job in it.map_jobs.open_jobs() for config in job.configs}
-    return it.store.needed_texts() | cells
+    backend = shared()
+    cells = {config.text for job in backend.map_jobs.open_jobs() for config in job.configs}
+    return backend.store.needed_texts() | cells
 
 
 def _drop_writing() -> None:
     """Delete what models wrote of texts that are no longer here."""
     with contextlib.suppress(StoreError):  # every page says what is wrong with the store
-        shared().store.drop_writing(texts.kept())
+        shared().store.drop_writing(texts.listed())
 
 
 def _offer_deletion(text: str, words: str) -> None:
@@ -211,7 +216,7 @@ def _offer_deletion(text: str, words: str) -> None:
         )  # fmt: skip
 
 
-def _delete(it: Duel, text: str) -> None:
+def _delete(page_duel: Duel, text: str) -> None:
     texts.take_back(text, visitor.me())
     _drop_writing()
-    it.text = "" if it.text == text else it.text
+    page_duel.text = "" if page_duel.text == text else page_duel.text

@@ -36,29 +36,33 @@ ONE_LINE = 122
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    it = duel.duel()
-    by_link = duel.arrive(it, backend)
-    lanes = page_lanes.current(it, backend)
+    page_duel = duel.duel()
+    by_link = duel.arrive(page_duel, backend)
+    lanes = page_lanes.current(page_duel, backend)
     st.set_page_config(tab_title(share.title(lanes)))
     shown = page_lanes.runs(lanes)
     presence.runs(shown)
     if by_link:
         link_notices.keep(shown, backend)
-        it.notices += link_notices.gone(
+        page_duel.notices += link_notices.gone(
             [lane.config for lane in lanes if lane.run is None], backend
         )
-    if page_lanes.all_done(lanes) and not it.waits:
+    if page_lanes.all_done(lanes) and not page_duel.waits:
         pictures.ask(backend.store, [lane.run.id for lane in lanes if lane.run], visitor.me())
-    _name(it, lanes)
-    seen = beside.current(it, backend)
+    _name(page_duel, lanes)
+    seen = beside.current(page_duel, backend)
     if st.context.is_embedded:
-        return _embedded(it, lanes, backend, seen)
-    waits, guided = it.waits, it.step is not None
+        return _embedded(page_duel, lanes, backend, seen)
+    waits, guided = page_duel.waits, page_duel.step is not None
     page_foot.announce("" if waits else page_lanes.spoken(lanes))
-    if not it.story:
+    if not page_duel.story:
         _head(lanes, backend, seen)
     link_notices.show(
-        it, "Below is the duel that this page opens with.", duel.open_link, it, backend
+        page_duel,
+        "Below is the duel that this page opens with.",
+        duel.open_link,
+        page_duel,
+        backend,
     )
     tour.show(lanes, backend)
     if guided:
@@ -84,30 +88,30 @@ def page() -> None:
                 glossary.line(
                     "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
                 )
-            if not it.story:
+            if not page_duel.story:
                 gallery.tries(backend)
             share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
 
 
-def _name(it: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
+def _name(page_duel: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
     """Name the duel in the address once its results are shown, or it was asked for. A reload and Back lead to
     what is named."""
-    if it.asked or page_lanes.all_done(lanes):
-        if it.named != it.shown and not st.session_state["arrived"]:
-            address.add(it.params())
-        it.named = it.shown
-    if it.named and not (it.link and it.link.problems):
-        address.show(it.params(it.named))
+    if page_duel.asked or page_lanes.all_done(lanes):
+        if page_duel.named != page_duel.shown and not st.session_state["arrived"]:
+            address.add(page_duel.params())
+        page_duel.named = page_duel.shown
+    if page_duel.named and not (page_duel.link and page_duel.link.problems):
+        address.show(page_duel.params(page_duel.named))
 
 
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        said = headline.headline(lanes)
-        width = ONE_LINE - 1.5 * len(said)
+        words = headline.headline(lanes)
+        width = ONE_LINE - 1.5 * len(words)
         st.markdown(
-            f"# {literal(said)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
+            f"# {literal(words)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
         )
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(backend)
@@ -115,16 +119,20 @@ def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
 
 
 def _embedded(
-    it: duel.Duel, lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
+    page_duel: duel.Duel, lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
 ) -> None:
     """The page in another site's frame (`?embed=true`): verdicts, charts and a link to NormViz.
 
     A link that can't be opened shows no charts: a reader would take the default duel for the linked one.
     """
     link_notices.show(
-        it, "No charts are shown: they would be of another duel.", duel.open_link, it, backend
+        page_duel,
+        "No charts are shown: they would be of another duel.",
+        duel.open_link,
+        page_duel,
+        backend,
     )
-    if it.link and it.link.problems:
+    if page_duel.link and page_duel.link.problems:
         return
     page_lanes.verdicts(lanes, beside=seen)
     beside.show(seen, lanes, backend)

@@ -24,7 +24,7 @@ from .lanes import Lane
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """The charts of the lanes that have a run, and of an observed run beside them."""
-    it = duel.duel()
+    page_duel = duel.duel()
     more = [beside] if beside else []
     own = [lane.run for lane in lanes if lane.run]
     every = list(dict.fromkeys([*own, *(run for lane in lanes for run in lane.runs)]))
@@ -32,32 +32,34 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
         "repeats": [[run.id for run in lane.runs if lane.repeats] for lane in lanes]
         + [[] for _ in more],
-        "probe": it.probe,
-        "view": it.view,
+        "probe": page_duel.probe,
+        "view": page_duel.view,
         "dark": st.context.theme.type == "dark",
         "earlier": [lane.earlier for lane in lanes] + ["" for _ in more],
-        "start": it.start,
-        "begins": it.start == "follow" and it.nonce > 0 and any(run.is_open for run in every),
-        "cursor": it.cursor,
+        "start": page_duel.start,
+        "begins": page_duel.start == "follow"
+        and page_duel.nonce > 0
+        and any(run.is_open for run in every),
+        "cursor": page_duel.cursor,
         "name": names.file_name(share.settings(lanes, beside)),
         "caption": share.caption(lanes, beside),
-        "park": STEPS[it.story - 1].at if it.story else None,
-        "tab": "layers" if it.story else "time" if it.view != "heat" else "loss",
-        "nonce": it.nonce,
+        "park": STEPS[page_duel.story - 1].at if page_duel.story else None,
+        "tab": "layers" if page_duel.story else "time" if page_duel.view != "heat" else "loss",
+        "nonce": page_duel.nonce,
         "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
     }
-    player.show("player", what, partial(_probe, it), partial(_view, it))
+    player.show("player", what, partial(_probe, page_duel), partial(_view, page_duel))
 
 
 # Anybody may send anything: what no player of ours says changes nothing.
-def _probe(it: Duel) -> None:
-    said = chosen("player").get("probe")
-    if said in PROBES.keys():  # noqa: SIM118 (a registry)
-        it.probe = said
+def _probe(page_duel: Duel) -> None:
+    key = chosen("player").get("probe")
+    if key in PROBES.keys():  # noqa: SIM118 (a registry)
+        page_duel.probe = key
 
 
-def _view(it: Duel) -> None:
-    said = chosen("player").get("view")
-    if said in VIEWS:
-        it.view = said
+def _view(page_duel: Duel) -> None:
+    key = chosen("player").get("view")
+    if key in VIEWS:
+        page_duel.view = key

@@ -30,9 +30,9 @@ TEXT = "link_text"
 1.5 MB of scripts, a quarter of the page."""
 
 
-def query(it: Duel) -> str:
+def query(page_duel: Duel) -> str:
     """The query string of a duel and its view."""
-    return links.query(it.params())
+    return links.query(page_duel.params())
 
 
 def address() -> str:
@@ -59,16 +59,16 @@ def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """Buttons to copy link and embed code, the files, and the link as text."""
-    it = duel.duel()
+    page_duel = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(it), "title": f"NormViz: {escape(title(lanes))}"}
+        asked = {"query": query(page_duel), "title": f"NormViz: {escape(title(lanes))}"}
         for key, label, frame in (
             ("copy_link", "Copy link", False),
             ("copy_embed", "Copy embed code", True),
         ):
             COPY(
                 key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, it, lanes, backend),
+                width="content", on_copied_change=partial(_keep, lanes, backend),
             )  # fmt: skip
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
@@ -81,7 +81,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
                 st.code(command, language="bash", wrap_lines=True)
 
 
-def _keep(it: Duel, lanes: list[Lane], backend: SharedBackend) -> None:
+def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
     """Mark the runs of a copied link, so that retention keeps them."""
     retention.link(backend.store, [run.id for run in runs(lanes)])
 

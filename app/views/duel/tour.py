@@ -22,69 +22,74 @@ STEP_NUMBER = re.compile(r"\bstep (\d+)\b")
 
 def invite(backend: SharedBackend) -> None:
     """The button beside the title that starts the tour."""
-    it = duel.duel()
-    if not it.story:
+    page_duel = duel.duel()
+    if not page_duel.story:
         button(
-            "Take the tour", go, it, 1, backend, key="tour", type="primary", icon=":material/tour:",
+            "Take the tour", go, page_duel, 1, backend, key="tour", type="primary", icon=":material/tour:",
             help=f"{len(STEPS)} short steps: each sets the duel and says what to look at",
         )  # fmt: skip
 
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The panel of the open step."""
-    it = duel.duel()
-    if not it.story:
+    page_duel = duel.duel()
+    if not page_duel.story:
         return
-    step, title = it.step, STEPS[it.story - 1].title
+    step, title = page_duel.step, STEPS[page_duel.story - 1].title
     with st.container(border=True, key="story"):
         with st.container(horizontal=True, vertical_alignment="center", key="story_head"):
             st.markdown(
-                f"# **{title}** {GREY_NOTE.format(f'Tour, step {it.story} of {len(STEPS)}')}",
+                f"# **{title}** {GREY_NOTE.format(f'Tour, step {page_duel.story} of {len(STEPS)}')}",
                 width="stretch",
             )
-            _ways(it, backend)
+            _ways(page_duel, backend)
         if step is None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
-            button("Restore this step", go, it, it.story, backend, key="story_again")
+            button("Restore this step", go, page_duel, page_duel.story, backend, key="story_again")
             return
         look, out = st.columns([4, 5], gap="large")
         look.markdown(_with_links(step.where()))
         with out:
-            if step.question is not None and it.waits:
-                _ask(it, step.question)
+            if step.question is not None and page_duel.waits:
+                _ask(page_duel, step.question)
             else:
-                _out(step, _finished(lanes), it.guess)
+                _out(step, _finished(lanes), page_duel.guess)
 
 
-def _ways(it: Duel, backend: SharedBackend) -> None:
+def _ways(page_duel: Duel, backend: SharedBackend) -> None:
     """The buttons Back, Next and Close; after the last step the ways to go on."""
-    number = it.story
+    number = page_duel.story
     button(
-        "Back", go, it, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
+        "Back", go, page_duel, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
     )  # fmt: skip
     if number < len(STEPS):
         button(
-            "Next", go, it, number + 1, backend, key="story_next", type="primary", shortcut="N",
+            "Next", go, page_duel, number + 1, backend, key="story_next", type="primary", shortcut="N",
             icon=":material/arrow_forward:",
         )  # fmt: skip
     else:
-        button("Start again", go, it, 1, backend, key="story_first")
+        button("Start again", go, page_duel, 1, backend, key="story_first")
         st.page_link(page_links.named("Claims"), label="See what papers claim")
-        button("Change a setting yourself", close, it, key="story_play", type="primary")
+        button("Change a setting yourself", close, page_duel, key="story_play", type="primary")
         return
     button(
-        "Close", close, it, key="story_close", icon=":material/close:", help="Leave the tour here"
+        "Close",
+        close,
+        page_duel,
+        key="story_close",
+        icon=":material/close:",
+        help="Leave the tour here",
     )
 
 
-def _ask(it: Duel, question: Question) -> None:
+def _ask(page_duel: Duel, question: Question) -> None:
     """The question, with a button for each choice."""
     st.markdown(f"**Your guess first.** {question.text}")
     with st.container(horizontal=True, gap="xsmall", key="story_choices"):
         for i, choice in enumerate(question.choices):
-            button(choice, guess, it, i, key=f"guess_{i}")
-        button("Show me", guess, it, -1, key="guess_none", type="tertiary")
+            button(choice, guess, page_duel, i, key=f"guess_{i}")
+        button("Show me", guess, page_duel, -1, key="guess_none", type="tertiary")
 
 
 def _out(step: TourStep, runs: Runs | None, taken: int | None) -> None:
@@ -98,10 +103,10 @@ def _out(step: TourStep, runs: Runs | None, taken: int | None) -> None:
         return
     if step.question is not None and taken is not None:
         right = step.question.answer(runs)
-        said = f"**{step.question.choices[right]}.**"
+        answer = f"**{step.question.choices[right]}.**"
         if taken >= 0:
-            said = f"{'Right' if taken == right else 'Not quite'}: {said}"
-        caption = f"{said} {caption}"
+            answer = f"{'Right' if taken == right else 'Not quite'}: {answer}"
+        caption = f"{answer} {caption}"
     sources = "; ".join(source(words) for words in step.sources)
     st.markdown(f"{_with_links(caption)} {GREY_NOTE.format(f'1 seed each. {sources}')}")
 
@@ -117,18 +122,18 @@ def _finished(lanes: list[Lane]) -> Runs | None:
     return runs if len(runs) == len(lanes) else None
 
 
-def go(it: Duel, number: int, backend: SharedBackend) -> None:
+def go(page_duel: Duel, number: int, backend: SharedBackend) -> None:
     """Open a step. Stops the runs that this visitor started in the present duel."""
-    duel.leave_duel(it, backend)
-    duel.open_step(it, number)
+    duel.leave_duel(page_duel, backend)
+    duel.open_step(page_duel, number)
 
 
-def guess(it: Duel, choice: int) -> None:
+def guess(page_duel: Duel, choice: int) -> None:
     """Store the visitor's guess (-1: none) and start the replay."""
-    it.guess = choice
-    it.restart("replay")
+    page_duel.guess = choice
+    page_duel.restart("replay")
 
 
-def close(it: Duel) -> None:
+def close(page_duel: Duel) -> None:
     """Leave the tour, but keep its duel."""
-    it.story, it.guess = 0, None
+    page_duel.story, page_duel.guess = 0, None

@@ -25,7 +25,7 @@ from ...session.duel import Duel, control, leave, leave_duel
 from ...session.page_state import chosen
 from ...widgets import page_links
 from ...widgets.buttons import button
-from ...widgets.store_errors import kept
+from ...widgets.store_errors import reported
 from . import complaint
 from . import lanes as page_lanes
 from .lanes import Lane
@@ -37,7 +37,7 @@ ASKS_SECONDS = 10.0
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The row of buttons, and why a run or a setting was refused. It is beside the charts' replay, on a
     phone at the lower edge of the screen."""
-    it, opened = duel.duel(), _open(lanes)
+    page_duel, opened = duel.duel(), _open(lanes)
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
     changed = any(lane.run and not lane.is_current for lane in lanes)
@@ -48,27 +48,27 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
     ):
         button(
-            "Train (settings changed)" if changed and not opened else "Train", train, it, backend,
+            "Train (settings changed)" if changed and not opened else "Train", train, page_duel, backend,
             key="train", type="secondary" if steers else "primary", icon=":material/play_arrow:",
             shortcut=None if opened else "T",
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip
         button(
-            "Resume" if paused else "Pause", control, it, backend,
+            "Resume" if paused else "Pause", control, page_duel, backend,
             "resume" if paused else "pause",
             key="pause", type="primary" if steers else "secondary",
             icon=f":material/{'resume' if paused else 'pause'}:", shortcut="P", disabled=not steers,
             help=others,
         )  # fmt: skip
         button(
-            "Step", step, it, backend, key="step", icon=":material/skip_next:", shortcut="S",
+            "Step", step, page_duel, backend, key="step", icon=":material/skip_next:", shortcut="S",
             disabled=repeating or others is not None,
             help=others or "One training step in every lane. Starts the lanes if none runs.",
         )  # fmt: skip
         button(
             "Stop",
             stop,
-            it,
+            page_duel,
             backend,
             key="stop",
             icon=":material/stop:",
@@ -76,28 +76,30 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
             help=others,
         )
     with st.container(key="problems"):
-        for problem in filter(None, (it.refused, None if it.refused_in else it.complaint)):
+        for problem in filter(
+            None, (page_duel.refused, None if page_duel.refused_in else page_duel.complaint)
+        ):
             complaint.say(problem)
-        _ask(it, backend)
+        _ask(page_duel, backend)
     _offer(lanes, backend)
 
 
-def _ask(it: Duel, backend: SharedBackend) -> None:
+def _ask(page_duel: Duel, backend: SharedBackend) -> None:
     """What Train would end, where it was pressed, and the choice."""
-    ending = _long(_gone(it, backend), backend) if it.asks else []
-    it.asks = bool(ending)
+    ending = _long(_gone(page_duel, backend), backend) if page_duel.asks else []
+    page_duel.asks = bool(ending)
     if not ending:
         return
-    run, at = max(ending, key=lambda one: one[1])
+    run, at = max(ending, key=lambda pair: pair[1])
     which = "the run at" if len(ending) == 1 else f"{len(ending)} runs, the furthest at"
     st.warning(f"This ends {which} step {at:,} of {run.config.steps:,}.")
     with st.container(horizontal=True, gap="xsmall"):
-        button("Start again", start, it, backend, key="train_again")
-        button("Keep training", _keep, it, key="train_on")
+        button("Start again", start, page_duel, backend, key="train_again")
+        button("Keep training", _keep, page_duel, key="train_on")
 
 
-def _keep(it: Duel) -> None:
-    it.asks = False
+def _keep(page_duel: Duel) -> None:
+    page_duel.asks = False
 
 
 def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -115,30 +117,30 @@ def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
 
 def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
     """Reset, Repeat and the number of lanes."""
-    it, opened = duel.duel(), _open(lanes)
+    page_duel, opened = duel.duel(), _open(lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
-            "Reset", reset, it, backend, key="reset", icon=":material/restart_alt:",
+            "Reset", reset, page_duel, backend, key="reset", icon=":material/restart_alt:",
             help="Stop, and return to the duel that this page opens with",
         )  # fmt: skip
         shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
         button(
-            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, it,
+            "Show one seed" if all_seeds else f"Repeat with {SEEDS} seeds", repeat, page_duel,
             backend, key="repeat", icon=":material/repeat:", disabled=bool(opened) or not shown,
             help=f"Train every lane from {SEEDS} seeds, to see how much is chance",
         )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        duel.show(it, "n_lanes", len(lanes))
+        duel.show(page_duel, "n_lanes", len(lanes))
         st.segmented_control(
-            "Lanes", range(1, it.most_lanes + 1), required=True, key="n_lanes", on_change=kept(count),
-            args=(it, backend), width="content",
+            "Lanes", range(1, page_duel.most_lanes + 1), required=True, key="n_lanes",
+            on_change=reported(count), args=(page_duel, backend), width="content",
         )  # fmt: skip
         st.session_state.setdefault(training.SWITCH, True)
         shared_server = " and no run waits in the queue" if hosted.limits() else ""
         st.toggle(
-            "Train by itself", key=training.SWITCH, on_change=kept(training.by_itself),
-            args=(it, backend), persist_state="session",
+            "Train by itself", key=training.SWITCH, on_change=reported(training.by_itself),
+            args=(page_duel, backend), persist_state="session",
             help="After a change of a setting, lanes without a stored result train at once, if that takes "
             f"up to about {training.LONGEST_SECONDS:g} s{shared_server}. Longer runs need a click on Train.",
         )  # fmt: skip
@@ -156,112 +158,116 @@ def is_busy(lanes: list[Lane]) -> bool:
     return bool(opened) and visitor.why_not(opened) is None
 
 
-def count(it: Duel, backend: SharedBackend) -> None:
+def count(page_duel: Duel, backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = chosen("n_lanes")
-    leave(it, backend, it.runs[n:])
-    duel.set_lane_count(it, n)
-    _prune(it, backend)
-    training.by_itself(it, backend)
+    leave(page_duel, backend, page_duel.runs[n:])
+    duel.set_lane_count(page_duel, n)
+    _prune(page_duel, backend)
+    training.by_itself(page_duel, backend)
 
 
-def train(it: Duel, backend: SharedBackend) -> None:
+def train(page_duel: Duel, backend: SharedBackend) -> None:
     """Start all lanes, at once or after a question."""
-    if _long(_gone(it, backend), backend):
-        it.asks = True
+    if _long(_gone(page_duel, backend), backend):
+        page_duel.asks = True
     else:
-        start(it, backend)
+        start(page_duel, backend)
 
 
-def _gone(it: Duel, backend: SharedBackend) -> tuple[int, ...]:
+def _gone(page_duel: Duel, backend: SharedBackend) -> tuple[int, ...]:
     """The runs that this visitor started, and that end where all lanes start."""
     return tuple(
-        run for run in (*it.runs, *_stale(it, backend)) if run is not None and run in it.mine
+        run
+        for run in (*page_duel.runs, *_stale(page_duel, backend))
+        if run is not None and run in page_duel.mine
     )
 
 
 def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
     """Those of the runs that have trained for some seconds, with their last steps."""
-    found = [run for number in runs if (run := backend.store.run(number)) and run.is_open]
+    opened = [run for number in runs if (run := backend.store.run(number)) and run.is_open]
     return [
         (run, at)
-        for run in found
+        for run in opened
         if time.time() - (run.started or time.time()) >= ASKS_SECONDS
         and (at := page_lanes.last_step(run, backend)) is not None
     ]
 
 
-def start(it: Duel, backend: SharedBackend, paused: bool = False) -> None:
+def start(page_duel: Duel, backend: SharedBackend, paused: bool = False) -> None:
     """Queue a run for every lane. Stops the runs that this visitor started before."""
-    gone = _gone(it, backend)
-    it.asks = False
-    queued = training.queue(it, it.lanes, backend, paused, gone)
+    gone = _gone(page_duel, backend)
+    page_duel.asks = False
+    queued = training.queue(page_duel, page_duel.lanes, backend, paused, gone)
     if queued is None:
         return
-    leave(it, backend, gone)
-    it.extra -= set(gone)
-    it.runs = tuple(queued)
-    it.automatic = frozenset()
-    it.restart("follow")
-    it.link, it.notices, it.asked = None, (), True
+    leave(page_duel, backend, gone)
+    page_duel.extra -= set(gone)
+    page_duel.runs = tuple(queued)
+    page_duel.automatic = frozenset()
+    page_duel.restart("follow")
+    page_duel.link, page_duel.notices, page_duel.asked = None, (), True
 
 
-def repeat(it: Duel, backend: SharedBackend) -> None:
+def repeat(page_duel: Duel, backend: SharedBackend) -> None:
     """Queue the missing runs of every lane's next seeds. If none is missing, return to one seed."""
     try:
-        configs = [config for lane in it.lanes for config in seeded(lane, SEEDS)[1:]]
+        configs = [config for lane in page_duel.lanes for config in seeded(lane, SEEDS)[1:]]
     except ConfigError as error:
-        it.refused = f"there are no {SEEDS} seeds from here: {error}"
+        page_duel.refused = f"there are no {SEEDS} seeds from here: {error}"
         return
     known = {config: backend.store.latest(config.key) for config in configs}
-    if it.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
-        it.seeds = 1
+    if page_duel.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
+        page_duel.seeds = 1
         return
     lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
-    queued = training.queue(it, lacking, backend)
+    queued = training.queue(page_duel, lacking, backend)
     if queued is None:
         return
-    it.seeds, it.asked = SEEDS, True
-    it.extra |= it.mine.intersection(queued)
+    page_duel.seeds, page_duel.asked = SEEDS, True
+    page_duel.extra |= page_duel.mine.intersection(queued)
 
 
-def _prune(it: Duel, backend: SharedBackend) -> None:
+def _prune(page_duel: Duel, backend: SharedBackend) -> None:
     """Stop this visitor's repeats of configs that no lane has any more."""
-    stale = _stale(it, backend)
-    leave(it, backend, stale)
-    it.extra = frozenset(
+    stale = _stale(page_duel, backend)
+    leave(page_duel, backend, stale)
+    page_duel.extra = frozenset(
         number
-        for number in it.extra.difference(stale)
+        for number in page_duel.extra.difference(stale)
         if (run := backend.store.run(number)) and run.is_open
     )
 
 
-def _stale(it: Duel, backend: SharedBackend) -> tuple[int, ...]:
+def _stale(page_duel: Duel, backend: SharedBackend) -> tuple[int, ...]:
     """The open repeats of configs that no lane has any more."""
-    records = [run for number in it.extra if (run := backend.store.run(number)) and run.is_open]
+    records = [
+        run for number in page_duel.extra if (run := backend.store.run(number)) and run.is_open
+    ]
     wanted: set[str] = set()
-    for lane in it.lanes:
+    for lane in page_duel.lanes:
         with suppress(ConfigError):
             wanted |= {config.key for config in seeded(lane, SEEDS)}
     return tuple(run.id for run in records if run.key not in wanted)
 
 
-def stop(it: Duel, backend: SharedBackend) -> None:
+def stop(page_duel: Duel, backend: SharedBackend) -> None:
     """Stop the lanes' runs, and the repeats that this visitor started."""
-    control(it, backend, "stop")
-    it.extra = frozenset()
+    control(page_duel, backend, "stop")
+    page_duel.extra = frozenset()
 
 
-def step(it: Duel, backend: SharedBackend) -> None:
+def step(page_duel: Duel, backend: SharedBackend) -> None:
     """Train one step of the open runs, or of new runs that then pause."""
-    records = [backend.store.run(run) for run in it.runs if run is not None]
+    records = [backend.store.run(run) for run in page_duel.runs if run is not None]
     if not any(record and record.is_open for record in records):
-        start(it, backend, paused=True)
-    it.restart("follow")
-    control(it, backend, "step")
+        start(page_duel, backend, paused=True)
+    page_duel.restart("follow")
+    control(page_duel, backend, "step")
 
 
-def reset(it: Duel, backend: SharedBackend) -> None:
+def reset(page_duel: Duel, backend: SharedBackend) -> None:
     """Stop, and return to the hero preset."""
-    leave_duel(it, backend)
-    duel.reset(it)
+    leave_duel(page_duel, backend)
+    duel.reset(page_duel)

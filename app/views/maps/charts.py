@@ -24,7 +24,7 @@ from .state import Maps
 PER_ROW = 3
 
 
-def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
+def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
     """Show the maps in rows. Returns the key of the cell that was clicked.
 
     The alternative text describes a map only once it is filled: new text would rebuild the chart.
@@ -33,13 +33,14 @@ def charts(it: Maps, drawn: list[Map], is_filling: bool) -> str | None:
     domain, dark = colours(drawn), st.context.theme.type == "dark"
     per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW
     for at in range(0, len(drawn), per_row):
-        for i, (column, one) in enumerate(
+        for i, (column, panel) in enumerate(
             zip(st.columns(per_row), drawn[at : at + per_row], strict=False), start=at
         ):
             with column:
                 event = st.vega_lite_chart(
-                    _patient(live(one, i, domain, dark)), key=f"map_{it.nonce}_{i}", on_select="rerun",
-                    selection_mode=[PICK], width="stretch", alt=one.title if is_filling else finding(one),
+                    _patient(live(panel, i, domain, dark)), key=f"map_{page_maps.nonce}_{i}",
+                    on_select="rerun", selection_mode=[PICK], width="stretch",
+                    alt=panel.title if is_filling else finding(panel),
                 )  # fmt: skip
             picked = _picked(event) or picked
     return picked
@@ -66,16 +67,16 @@ def _patient(spec: Spec) -> Spec:
     return {**spec, "datasets": tables}
 
 
-def open_run(it: Maps, key: str, backend: SharedBackend) -> None:
+def open_run(page_maps: Maps, key: str, backend: SharedBackend) -> None:
     """Open a cell in the duel: its run, or only its settings if it has none."""
-    cell = next((cell for cell in it.asked.grid.cells if cell.key == key), None)
-    it.nonce += 1
+    cell = next((cell for cell in page_maps.asked.grid.cells if cell.key == key), None)
+    page_maps.nonce += 1
     if cell is None:
         return  # the map's settings have changed since the click
     page_links.open_duel((cell.config,), backend)
 
 
-def reach(it: Maps, drawn: list[Map]) -> None:
+def reach(page_maps: Maps, drawn: list[Map]) -> None:
     """A form that opens a cell by its settings, for use without a pointer."""
     first = drawn[0]
     with st.expander("Open a cell by its settings"), st.form("reach", border=False):
@@ -86,8 +87,8 @@ def reach(it: Maps, drawn: list[Map]) -> None:
         )
         row = right.selectbox(first.y, range(len(first.rows)), format_func=lambda i: first.rows[i])
         if last.form_submit_button("Open in the duel", width="stretch"):
-            found = (c for c in drawn[which].cells if (c.column, c.row) == (column, row))
-            open_run(it, next(found).key, shared())
+            cells = (c for c in drawn[which].cells if (c.column, c.row) == (column, row))
+            open_run(page_maps, next(cells).key, shared())
 
 
 # Findings: sensitivity to the learning rate, best losses, and differences in words.
@@ -107,9 +108,9 @@ DIFFERENCES = (
 )
 
 
-def show_summary(it: Maps, results: GridResults) -> None:
+def show_summary(page_maps: Maps, results: GridResults) -> None:
     """A table of sensitivities and best losses, and sentences on the differences, once it is open."""
-    grid, points = it.asked.grid, results.points
+    grid, points = page_maps.asked.grid, results.points
     if not points or (grid.axis("lr") is None and all(axis.is_ordered for axis in grid.axes)):
         return
     summary = st.expander(

@@ -33,25 +33,27 @@ MARKS = (
 )
 
 
-def show(it: Maps, backend: SharedBackend) -> None:
+def show(page_maps: Maps, backend: SharedBackend) -> None:
     """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
     adopt_maps()
-    results = looked(it, backend)
-    job = backend.map_jobs.job(it.asked.grid, it.early)
-    _actions(it, results, job, backend)
+    results = looked(page_maps, backend)
+    job = backend.map_jobs.job(page_maps.asked.grid, page_maps.early)
+    _actions(page_maps, results, job, backend)
     with st.container(key="maps"):
-        poll(_tick, TICK_SECONDS, job is not None, it)
+        poll(_tick, TICK_SECONDS, job is not None, page_maps)
 
 
-def looked(it: Maps, backend: SharedBackend) -> GridResults:
+def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
-    if it.results is None:
-        it.results = GridResults(backend.store, it.asked.grid, it.early)
-    it.results.refresh()
-    return it.results
+    if page_maps.results is None:
+        page_maps.results = GridResults(backend.store, page_maps.asked.grid, page_maps.early)
+    page_maps.results.refresh()
+    return page_maps.results
 
 
-def _actions(it: Maps, results: GridResults, job: MapJob | None, backend: SharedBackend) -> None:
+def _actions(
+    page_maps: Maps, results: GridResults, job: MapJob | None, backend: SharedBackend
+) -> None:
     missing = results.missing
     if job is None and not missing:
         return
@@ -59,19 +61,19 @@ def _actions(it: Maps, results: GridResults, job: MapJob | None, backend: Shared
         horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
     ):  # fmt: skip
         if job is None:
-            _offer(it, missing, backend)
-        elif job in it.jobs and (not hosted.limits() or job.visitor == visitor.me()):
+            _offer(page_maps, missing, backend)
+        elif job in page_maps.jobs and (not hosted.limits() or job.visitor == visitor.me()):
             button("Stop", backend.map_jobs.stop, job, key="stop_fill", icon=":material/stop:",
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
-def _offer(it: Maps, missing: list[Cell], backend: SharedBackend) -> None:
+def _offer(page_maps: Maps, missing: list[Cell], backend: SharedBackend) -> None:
     """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
     processes, seconds = _takes(missing)
     is_long = seconds > 60 * hosted.fill_minutes()
-    button("Fill the map" + ("s" if _count(it) > 1 else ""), _fill, it, backend, type="primary",
+    button("Fill the map" + ("s" if _count(page_maps) > 1 else ""), _fill, page_maps, backend, type="primary",
            key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
-    stored = len(it.asked.grid.cells) - len(missing)
+    stored = len(page_maps.asked.grid.cells) - len(missing)
     words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
     if is_long:
@@ -81,8 +83,8 @@ def _offer(it: Maps, missing: list[Cell], backend: SharedBackend) -> None:
             f" This shared server fills up to {hosted.fill_minutes():g} min, one map a visitor."
         )
     st.caption(words)
-    if it.refused:
-        st.error(it.refused)
+    if page_maps.refused:
+        st.error(page_maps.refused)
 
 
 def _takes(missing: list[Cell]) -> tuple[int, float]:
@@ -98,56 +100,65 @@ def _too_long() -> str:
     )
 
 
-def _count(it: Maps) -> int:
-    return len({cell.at for cell in it.asked.grid.cells}) // max(
-        1, len(_axis(it, it.asked.across)) * len(_axis(it, it.asked.up))
+def _count(page_maps: Maps) -> int:
+    return len({cell.at for cell in page_maps.asked.grid.cells}) // max(
+        1, len(_axis(page_maps, page_maps.asked.across)) * len(_axis(page_maps, page_maps.asked.up))
     )
 
 
-def _axis(it: Maps, field: str) -> tuple:
-    axis = it.asked.grid.axis(field)
+def _axis(page_maps: Maps, field: str) -> tuple:
+    axis = page_maps.asked.grid.axis(field)
     return axis.values if axis else ()
 
 
-def _fill(it: Maps, backend: SharedBackend) -> None:
-    it.refused = None
-    if _takes(looked(it, backend).missing)[1] > 60 * hosted.fill_minutes():
+def _fill(page_maps: Maps, backend: SharedBackend) -> None:
+    page_maps.refused = None
+    if _takes(looked(page_maps, backend).missing)[1] > 60 * hosted.fill_minutes():
         # The settings changed at the moment of the click, after the button was rendered.
-        it.refused = _too_long()
+        page_maps.refused = _too_long()
         return
     try:
-        hosted.check([cell.config for cell in it.asked.grid.cells])
-        it.jobs.append(
-            backend.map_jobs.request(it.asked.grid, it.early, visitor.me(), visitor.address())
+        hosted.check([cell.config for cell in page_maps.asked.grid.cells])
+        page_maps.jobs.append(
+            backend.map_jobs.request(
+                page_maps.asked.grid, page_maps.early, visitor.me(), visitor.address()
+            )
         )
     except Refused as why:
-        it.refused = sentence(str(why))
+        page_maps.refused = sentence(str(why))
 
 
-def _tick(it: Maps) -> bool:
+def _tick(page_maps: Maps) -> bool:
     """The maps, what became of the sweep, and whether it goes on."""
     backend = shared()
-    results, job = looked(it, backend), backend.map_jobs.job(it.asked.grid, it.early)
+    results, job = (
+        looked(page_maps, backend),
+        backend.map_jobs.job(page_maps.asked.grid, page_maps.early),
+    )
     presence.job(job)
     if job:
         _progress(job, backend)
-    for asked in it.jobs:
-        if asked.why and asked.grid == it.asked.grid:
+    for asked in page_maps.jobs:
+        if asked.why and asked.grid == page_maps.asked.grid:
             st.info(f"Filling was stopped: {asked.why}. Finished runs are kept.")
         for why in dict.fromkeys(asked.failures):
-            if asked.grid == it.asked.grid:
+            if asked.grid == page_maps.asked.grid:
                 st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     drawn = maps(
-        it.asked.grid, results.points, it.asked.fields, job.running if job else (), results.curve
+        page_maps.asked.grid,
+        results.points,
+        page_maps.asked.fields,
+        job.running if job else (),
+        results.curve,
     )
-    picked = charts.charts(it, drawn, is_filling=job is not None)
+    picked = charts.charts(page_maps, drawn, is_filling=job is not None)
     glossary.caption(MARKS)
     if points := results.points:
-        st.caption(computed_by((one.engine for one in points), "cells"))
-    charts.show_summary(it, results)
-    charts.reach(it, drawn)
+        st.caption(computed_by((point.engine for point in points), "cells"))
+    charts.show_summary(page_maps, results)
+    charts.reach(page_maps, drawn)
     if picked:
-        charts.open_run(it, picked, backend)
+        charts.open_run(page_maps, picked, backend)
     return job is not None
 
 

@@ -20,10 +20,10 @@ PLAIN = ("warmup", "steps", "depth", "lr")
 """Settings with a text field of their own, unless they are an axis of the maps."""
 
 
-def show(it: Maps) -> None:
+def show(page_maps: Maps) -> None:
     """The standard maps, then the widgets of all settings, then notices and errors."""
-    _standard(it)
-    asked = it.asked
+    _standard(page_maps)
+    asked = page_maps.asked
     with st.container(key="map_knobs"):
         columns = st.columns([4, 1.8, 1.9, 2.3])
         with columns[0]:
@@ -46,24 +46,24 @@ def show(it: Maps) -> None:
             if "task" not in asked.fields:
                 _one("task", "Task", TASKS)
         with seeds:
-            _seeds(it)
+            _seeds(page_maps)
         with more:
-            _more(it)
-    for notice in it.notices:
+            _more(page_maps)
+    for notice in page_maps.notices:
         st.info(literal(notice))
-    if it.complaint:
-        st.error(literal(it.complaint))
+    if page_maps.complaint:
+        st.error(literal(page_maps.complaint))
 
 
-def _standard(it: Maps) -> None:
-    st.session_state["map_standard"] = it.asked.standard
+def _standard(page_maps: Maps) -> None:
+    st.session_state["map_standard"] = page_maps.asked.standard
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map_which"):
         st.segmented_control(
             "Standard maps", MAPS.keys(), key="map_standard", format_func=MAPS.label,
             on_change=_open_standard, label_visibility="collapsed",
         )  # fmt: skip
-        if it.asked.standard:
-            st.caption(MAPS[it.asked.standard].sentence)
+        if page_maps.asked.standard:
+            st.caption(MAPS[page_maps.asked.standard].sentence)
 
 
 def _open_standard() -> None:
@@ -91,8 +91,8 @@ def _axis(field: str, label: str) -> None:
 def _text(field: str, label: str) -> None:
     """A text field for one value, or for several separated by commas."""
     key = f"map_{field}"
-    it: Maps = st.session_state["maps"]
-    st.session_state[key] = it.typed.get(field, it.asked.values(field))
+    page_maps: Maps = st.session_state["maps"]
+    st.session_state[key] = page_maps.typed.get(field, page_maps.asked.values(field))
     st.text_input(label, key=key, help=_help(field), on_change=_take_text, args=(field, key))
 
 
@@ -100,8 +100,8 @@ def _take_text(field: str, key: str) -> None:
     """Set the field. Text that is not allowed stays in it."""
     typed = chosen(key)
     _take(field, key)
-    it: Maps = chosen("maps")
-    it.typed = {field: typed} if it.complaint else {}
+    page_maps: Maps = chosen("maps")
+    page_maps.typed = {field: typed} if page_maps.complaint else {}
 
 
 def _take(field: str, key: str) -> None:
@@ -126,15 +126,15 @@ def _one(field: str, label: str, registry) -> None:
     key = f"map_{field}"
     value = st.session_state["maps"].asked.values(field)
     st.session_state[key] = value if value in registry else None  # None: several tasks, from a link
-    known = [one.key for one in registry if one.key != "text" or value == "text"]
+    known = [record.key for record in registry if record.key != "text" or value == "text"]
     st.selectbox(
         label, known, key=key, format_func=registry.label, placeholder=value,
         on_change=_take, args=(field, key),
     )  # fmt: skip
 
 
-def _seeds(it: Maps) -> None:
-    seeds = it.asked.grid.seeds
+def _seeds(page_maps: Maps) -> None:
+    seeds = page_maps.asked.grid.seeds
     st.session_state["map_seeds"] = seeds
     st.segmented_control(
         "Seeds", sorted({*SEEDS, seeds}), key="map_seeds", required=True, on_change=_take_seeds,
@@ -146,12 +146,12 @@ def _take_seeds() -> None:
     state.change(seeds=str(chosen("map_seeds")))
 
 
-def _more(it: Maps) -> None:
+def _more(page_maps: Maps) -> None:
     """A popover to choose the axes, early stopping, and any other setting."""
     with st.popover("More", help="Other axes and any other setting", width="stretch"):
         for side, words, field in (
-            ("across", "Across", it.asked.across),
-            ("up", "Upwards", it.asked.up),
+            ("across", "Across", page_maps.asked.across),
+            ("up", "Upwards", page_maps.asked.up),
         ):
             key = f"map_side_{side}"
             st.session_state[key] = field
@@ -160,13 +160,13 @@ def _more(it: Maps) -> None:
                 args=(side, key),
             )  # fmt: skip
         st.toggle(
-            "Stop cells that stay flat at chance", value=it.early, key="map_early",
+            "Stop cells that stay flat at chance", value=page_maps.early, key="map_early",
             on_change=_take_early,
             help="A cell is stopped, and gets a ring, when three checks of its gradient predict that it "
             "stays at chance. Only for settings with which the rule was measured: of 148 cells that it "
             "stopped there, 1 would have learned.",
         )  # fmt: skip
-        taken = {"scheme", "init", "task", *PLAIN, *it.asked.fields, "lr_edits", "text"}
+        taken = {"scheme", "init", "task", *PLAIN, *page_maps.asked.fields, "lr_edits", "text"}
         rest = [name for name in SETTINGS if name not in taken]
         field = st.selectbox("Any other setting", rest, key="map_other", format_func=_title)
         assert field is not None
@@ -179,5 +179,5 @@ def _take_side(side: str, key: str) -> None:
 
 
 def _take_early() -> None:
-    it: Maps = chosen("maps")
-    it.early, it.results = chosen("map_early"), None
+    page_maps: Maps = chosen("maps")
+    page_maps.early, page_maps.results = chosen("map_early"), None

@@ -26,8 +26,8 @@ from .state import Maps
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    it = state.maps()
-    address.show(it.asked.params())
+    page_maps = state.maps()
+    address.show(page_maps.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
     glossary.line(
@@ -43,32 +43,34 @@ def page() -> None:
         "init",
         "seed",
     )
-    knobs.show(it)
-    fill.show(it, backend)
-    show_downloads(it, backend)
+    knobs.show(page_maps)
+    fill.show(page_maps, backend)
+    show_downloads(page_maps, backend)
 
 
 # Downloads: link, tables, picture and terminal command.
 
 
-def show_downloads(it: Maps, backend: SharedBackend) -> None:
+def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
     """The buttons to copy the link and to download files, and the command."""
-    results = fill.looked(it, backend)
+    results = fill.looked(page_maps, backend)
 
     def rows():
-        return table(it.asked.grid, results.points)
+        return table(page_maps.asked.grid, results.points)
 
     # Streamlit makes the files outside of the script run, where there is no address.
-    origin = caption(it.asked.grid, *it.asked.fields, (st.context.url or "/maps").partition("?")[0])
+    origin = caption(
+        page_maps.asked.grid, *page_maps.asked.fields, (st.context.url or "/maps").partition("?")[0]
+    )
 
     def drawn(kind):
-        spec = chart(maps(it.asked.grid, results.points, it.asked.fields))
-        by = computed_by((one.engine for one in results.points), "cells")
+        spec = chart(maps(page_maps.asked.grid, results.points, page_maps.asked.fields))
+        by = computed_by((point.engine for point in results.points), "cells")
         spec = captioned(spec, [*origin, by])
         return picture(spec, kind, config=theme(False), in_process=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": it.asked.query(), "label": "Copy link", "frame": False}
+        asked = {"query": page_maps.asked.query(), "label": "Copy link", "frame": False}
         COPY(key="copy_maps", data=asked, height="content", width="content")
         with st.popover("Download", icon=":material/download:"):
             for label, make, name, kind in (
@@ -82,12 +84,12 @@ def show_downloads(it: Maps, backend: SharedBackend) -> None:
                 download(label, make, f"normviz-{name}", kind, ready=ready, key=f"take_{name}")
     terminal = st.expander("The same in a terminal", key="maps_terminal", on_change="rerun")
     if terminal.open:
-        terminal.code(command(it), language="bash", wrap_lines=True)
+        terminal.code(command(page_maps), language="bash", wrap_lines=True)
 
 
-def command(it: Maps) -> str:
+def command(page_maps: Maps) -> str:
     """The `normviz sweep` command of these maps, without settings at their defaults."""
-    words = [f"{name}={value}" for name, value in it.asked.words.items() if name != "seeds"]
-    words.append(f"seeds={it.asked.grid.seeds}")
-    stop = [] if it.early else ["--no-early-stop"]
+    words = [f"{name}={value}" for name, value in page_maps.asked.words.items() if name != "seeds"]
+    words.append(f"seeds={page_maps.asked.grid.seeds}")
+    stop = [] if page_maps.early else ["--no-early-stop"]
     return " ".join(["normviz sweep", *map(shlex.quote, words), *stop, "--plot maps.svg"])

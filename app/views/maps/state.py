@@ -40,39 +40,41 @@ def maps() -> Maps:
     params = address.params()
     if "maps" not in st.session_state:
         st.session_state["maps"] = Maps(standard(MAPS.keys()[0]))
-    it: Maps = st.session_state["maps"]
+    page_maps: Maps = st.session_state["maps"]
     if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
-            named = {cell.config.text for cell in it.asked.grid.cells} - {""}
-            it.notices = (*CODEC.others(params), *visitor.lacks("This link", sorted(named)))
+            named = {cell.config.text for cell in page_maps.asked.grid.cells} - {""}
+            page_maps.notices = (*CODEC.others(params), *visitor.lacks("This link", sorted(named)))
         except ValueError as error:
-            it.complaint = f"This link can't be opened as it is: {error}. Below is another map."
+            page_maps.complaint = (
+                f"This link can't be opened as it is: {error}. Below is another map."
+            )
     elif st.session_state["arrived"]:
-        it.notices = tuple(CODEC.others(params))
-    return it
+        page_maps.notices = tuple(CODEC.others(params))
+    return page_maps
 
 
 def show(asked: MapRequest) -> None:
     """Show other maps."""
-    it: Maps = chosen("maps")
-    it.asked, it.results, it.typed = asked, None, {}
-    it.changed()
+    page_maps: Maps = chosen("maps")
+    page_maps.asked, page_maps.results, page_maps.typed = asked, None, {}
+    page_maps.changed()
 
 
 def change(**words: str) -> None:
     """Change settings. A value that is not allowed only sets `complaint`."""
-    it: Maps = chosen("maps")
+    page_maps: Maps = chosen("maps")
     try:
-        show(it.asked.but(**words))
+        show(page_maps.asked.but(**words))
     except ValueError as error:
-        it.complaint = sentence(str(error))
+        page_maps.complaint = sentence(str(error))
 
 
 def set_axis(side: str, setting: str) -> None:
     """Change the setting of an axis: `side` is "across" or "up"."""
-    it: Maps = chosen("maps")
+    page_maps: Maps = chosen("maps")
     try:
-        show(it.asked.with_axis(side, setting))
+        show(page_maps.asked.with_axis(side, setting))
     except ValueError as error:
-        it.complaint = sentence(str(error))
+        page_maps.complaint = sentence(str(error))

@@ -122,23 +122,24 @@ def _shown(backend: SharedBackend) -> Measurement:
 
     A server without a measurement of its own shows the shipped one.
     """
-    found = {
-        m.when: m for m in (*stored_results.kept(backend.store.folder), stored_results.shipped())
+    results = {
+        m.when: m
+        for m in (*stored_results.measurements(backend.store.folder), stored_results.shipped())
     }
-    newest = next(iter(found))
+    newest = next(iter(results))
     finished = backend.lab.state.finished
     if st.session_state.get("cost_finished", finished) != finished:
         st.session_state["cost_shown"] = newest
     st.session_state["cost_finished"] = finished
     shipped = stored_results.shipped().when
-    if st.session_state.get("cost_shown") not in found:
+    if st.session_state.get("cost_shown") not in results:
         st.session_state["cost_shown"] = newest
     when = st.selectbox(
-        "Measurement", tuple(found), key="cost_shown",
-        format_func=lambda when: found[when].text() + (", shipped" if when == shipped else ""),
+        "Measurement", tuple(results), key="cost_shown",
+        format_func=lambda when: results[when].text() + (", shipped" if when == shipped else ""),
         help=f"A measurement waits at most {PATIENCE_SECONDS:g} s for runs that train here",
     )  # fmt: skip
-    return found[when]
+    return results[when]
 
 
 # A measurement.
@@ -152,33 +153,35 @@ HOW = (
 )
 
 
-def show(it: Measurement) -> None:
+def show(measurement: Measurement) -> None:
     """The findings, the charts, and all numbers."""
     dark = st.context.theme.type == "dark"
-    st.markdown(f"{literal(findings.verdict(it))}  \n{literal(findings.counted(it))}")
+    st.markdown(
+        f"{literal(findings.verdict(measurement))}  \n{literal(findings.counted(measurement))}"
+    )
     with st.container(key="cost_charts"):
         for context, column in zip(CONTEXTS, st.columns(len(CONTEXTS), gap="medium"), strict=True):
             with column:
                 st.markdown(f"## {context.label}", help=context.sentence)
                 st.vega_lite_chart(
-                    chart.chart(it, context.key, dark), key=f"cost_{context.key}",
-                    width="stretch", alt=findings.finding(it, context.key),
+                    chart.chart(measurement, context.key, dark), key=f"cost_{context.key}",
+                    width="stretch", alt=findings.finding(measurement, context.key),
                 )  # fmt: skip
     glossary.caption(
         "Circles: forward pass. Diamonds: forward and [[backward]]. "
-        + literal(HOW.format(rounds=it.rounds, torch=it.torch))
+        + literal(HOW.format(rounds=measurement.rounds, torch=measurement.torch))
     )
-    _operations(it)
+    _operations(measurement)
     _claims()
     with st.expander("What is timed"):
         lines = [f"* **{c.label}**: {literal(c.sentence)}" for c in CONTEXTS]
         lines += [f"* **{v.label}**: {literal(v.sentence)} {source(v.source)}" for v in VARIANTS]
         st.markdown("\n".join(lines))
     with st.expander("All numbers"):
-        st.dataframe(_numbers(it), hide_index=True, key="cost_numbers")
+        st.dataframe(_numbers(measurement), hide_index=True, key="cost_numbers")
 
 
-def _operations(it: Measurement) -> None:
+def _operations(measurement: Measurement) -> None:
     """Operations, kernels, bytes and time of the norms alone."""
     st.markdown(
         "## Operations and time :small[:gray[norm alone; forward / forward and backward]]",
@@ -187,8 +190,8 @@ def _operations(it: Measurement) -> None:
         "a cache.",
     )
     rows = []
-    for variant in it.variants:
-        both = [it.row(variant, "alone", passes) for passes in (FORWARD, BOTH)]
+    for variant in measurement.variants:
+        both = [measurement.row(variant, "alone", passes) for passes in (FORWARD, BOTH)]
         rows.append(
             {
                 "Norm": VARIANTS.label(variant),
@@ -210,7 +213,7 @@ def _claims() -> None:
     )
 
 
-def _numbers(it: Measurement) -> pd.DataFrame:
+def _numbers(measurement: Measurement) -> pd.DataFrame:
     """One row for each variant, context and pass."""
     return pd.DataFrame(
         {
@@ -221,9 +224,9 @@ def _numbers(it: Measurement) -> pd.DataFrame:
             "× LayerNorm": round(row.ratio.median, 4),
             "from": round(row.ratio.low, 4),
             "to": round(row.ratio.high, 4),
-            "Distinguishable": "yes" if it.differs(row) else "no",
+            "Distinguishable": "yes" if measurement.differs(row) else "no",
             "Kernels": row.kernels,
             "Megabytes": round(row.bytes / 1e6, 3),
         }
-        for row in it.rows
+        for row in measurement.rows
     )

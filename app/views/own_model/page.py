@@ -45,9 +45,9 @@ def page() -> None:
         st.markdown("# Your model :small[:gray[Which placement does it have?]]")
     link_notices.unknown_parameters(CODEC)
     glossary.line("placement", "norm", "stream", "branch", "final", "qk")
-    found = _asked()
-    if found is not None:
-        _show(found)
+    answer = _asked()
+    if answer is not None:
+        _show(answer)
     _lines()
 
 
@@ -98,85 +98,87 @@ def _pasted(text: str) -> Anatomy | None:
         return None
 
 
-def _show(it: Anatomy) -> None:
+def _show(anatomy: Anatomy) -> None:
     """The anatomy of each stack, then the known troubles and what lint says."""
-    st.markdown(f"## {literal(it.model)}")
+    st.markdown(f"## {literal(anatomy.model)}")
     st.caption(
-        f"{it.parameters:,} parameters. Found by the flow of data in one forward pass, and by what each "
+        f"{anatomy.parameters:,} parameters. Found by the flow of data in one forward pass, and by what each "
         "norm answers to random inputs. No name was trusted."
     )
-    for stack in it.stacks:
+    for stack in anatomy.stacks:
         _stack(stack)
     st.markdown("### What to look at")
-    said = [
+    lines = [
         f"Known trouble of {literal(stack.placement_words)}: {literal(stack.trouble)}"
-        for stack in it.stacks
+        for stack in anatomy.stacks
         if stack.trouble
     ]
-    mark = ":material/warning: " if it.lint else ""
-    said += [mark + literal(one) for one in it.lint_words]
-    st.markdown("\n".join(f"* {one}" for one in dict.fromkeys(said)))
-    if any(stack.placement is None for stack in it.stacks):
+    mark = ":material/warning: " if anatomy.lint else ""
+    lines += [mark + literal(word) for word in anatomy.lint_words]
+    st.markdown("\n".join(f"* {line}" for line in dict.fromkeys(lines)))
+    if any(stack.placement is None for stack in anatomy.stacks):
         st.caption("Of a placement that was not told, less is known to go wrong.")
 
 
-def _stack(it: StackFound) -> None:
+def _stack(stack: StackFound) -> None:
     """One stack of blocks."""
-    width = f", width {it.width:,}" if it.width else ""
-    kinds = literal(", ".join(it.kinds))
-    st.markdown(f"### {it.blocks} blocks of {kinds} at `{it.path}`{width}")
+    width = f", width {stack.width:,}" if stack.width else ""
+    kinds = literal(", ".join(stack.kinds))
+    st.markdown(f"### {stack.blocks} blocks of {kinds} at `{stack.path}`{width}")
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("\n".join(f"* **{title}**: {said}" for title, said in _facts(it)))
-        if it.formulas:
+        st.markdown("\n".join(f"* **{title}**: {fact}" for title, fact in _facts(stack)))
+        if stack.formulas:
             st.caption(LETTERS)
-    config = _config(it)
+    config = _config(stack)
     with right:
         if config is None:
-            why = it.why or "the catalogue has no diagram for it"
+            why = stack.why or "the catalogue has no diagram for it"
             st.info(f"The placement was not told: {literal(why)}.")
         else:
             placement.diagram(config)
             placement.formulas(config)
     if config is not None:
         page_links.anatomy([config], SCHEMES.label(config.scheme))
-        _others(it)
+        _others(stack)
 
 
-def _facts(it: StackFound) -> list[tuple[str, str]]:
-    alike = "; ".join(SCHEMES.label(key) for key in it.alike)
+def _facts(stack: StackFound) -> list[tuple[str, str]]:
+    alike = "; ".join(SCHEMES.label(key) for key in stack.alike)
     same = f" The same forward pass as {literal(alike)}." if alike else ""
-    rows = [("Placement", f"{literal(it.placement_words)}.{same}")]
-    rows += [("Computes", ", ".join(f"`{formula}`" for formula in it.formulas))] * bool(it.formulas)
+    rows = [("Placement", f"{literal(stack.placement_words)}.{same}")]
+    rows += [("Computes", ", ".join(f"`{formula}`" for formula in stack.formulas))] * bool(
+        stack.formulas
+    )
     rows += [
         ("Norm", f"{literal(n.label)}: {literal(n.words)}, {n.count} in the blocks")
-        for n in it.norms
+        for n in stack.norms
     ]
-    rows.append(("Final norm", f"`{it.final_norm}`" if it.final_norm else it.final_words))
-    rows.append(("QK-norm", it.qk_words))
-    rows.append(("Embedding norm", f"`{it.embed_norm}`" if it.embed_norm else "no"))
-    rows.append(("Scales", literal("; ".join(it.scales)) or "none"))
-    rows += [("Not followed", literal(note)) for note in it.notes]
+    rows.append(("Final norm", f"`{stack.final_norm}`" if stack.final_norm else stack.final_words))
+    rows.append(("QK-norm", stack.qk_words))
+    rows.append(("Embedding norm", f"`{stack.embed_norm}`" if stack.embed_norm else "no"))
+    rows.append(("Scales", literal("; ".join(stack.scales)) or "none"))
+    rows += [("Not followed", literal(note)) for note in stack.notes]
     return rows
 
 
-def _config(it: StackFound) -> RunConfig | None:
+def _config(stack: StackFound) -> RunConfig | None:
     """The nearest setting of this product, for the diagram and the formula."""
-    if it.placement is None:
+    if stack.placement is None:
         return None
-    norm = it.norm_key if it.norm_key in NORMS else None
+    norm = stack.norm_key if stack.norm_key in NORMS else None
     chosen = (
-        {"norm": norm} if norm and norm != "none" and SCHEMES[it.placement].norm is None else {}
+        {"norm": norm} if norm and norm != "none" and SCHEMES[stack.placement].norm is None else {}
     )
     try:
-        return RunConfig(scheme=it.placement, **chosen)
+        return RunConfig(scheme=stack.placement, **chosen)
     except ConfigError:
-        return RunConfig(scheme=it.placement)
+        return RunConfig(scheme=stack.placement)
 
 
-def _others(it: StackFound) -> None:
+def _others(stack: StackFound) -> None:
     """Who else has this placement, by the census."""
-    same = dict.fromkeys(row.model for row in census().all if row.placement == it.placement)
+    same = dict.fromkeys(row.model for row in census().all if row.placement == stack.placement)
     if not same:
         st.caption("No model of the census has this placement.")
         return

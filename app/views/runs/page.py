@@ -45,26 +45,26 @@ def page() -> None:
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
-    found = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
-    if number > _pages(found):  # runs were deleted
-        number = st.session_state[pager] = _pages(found)
-        found = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
-    st.caption(_counted(found, number))
+    listed = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
+    if number > _pages(listed):  # runs were deleted
+        number = st.session_state[pager] = _pages(listed)
+        listed = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
+    st.caption(_counted(listed, number))
     glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
     if hosted.limits():
         st.caption(TEXTS)
-    if not found.total:
+    if not listed.total:
         st.info(_nothing(asked, mine))
     with st.container(key="run_rows", gap=None):
-        for row in found.rows:
+        for row in listed.rows:
             _row(row, row.run.id in mine)
-    if _pages(found) > 1:
-        st.pagination(_pages(found), key=pager, max_visible_pages=5, persist_state="session")
+    if _pages(listed) > 1:
+        st.pagination(_pages(listed), key=pager, max_visible_pages=5, persist_state="session")
     selected_runs.show(backend, mine)
 
 
-def _pages(found: ListPage) -> int:
-    return max(1, -(-found.total // ROWS))
+def _pages(listed: ListPage) -> int:
+    return max(1, -(-listed.total // ROWS))
 
 
 def _pager(wanted: Query) -> str:
@@ -110,16 +110,16 @@ def _choose(key: str, label: str, registry) -> str | None:
     )  # fmt: skip
 
 
-def _counted(found: ListPage, number: int) -> str:
-    if not found.total:
+def _counted(listed: ListPage, number: int) -> str:
+    if not listed.total:
         return "0 runs"
     first = ROWS * (number - 1) + 1
-    last = first + len(found.rows) + len(found.foreign) - 1
-    words = f"{first} to {last} of {found.total:,}, newest first, sweeps and shipped ones last. "
+    last = first + len(listed.rows) + len(listed.foreign) - 1
+    words = f"{first} to {last} of {listed.total:,}, newest first, sweeps and shipped ones last. "
     words += "Choose one to reopen it, two to four to compare them."
     if st.session_state["runs_whose"] == "Mine":
         words += MINE
-    if n := len(found.foreign):
+    if n := len(listed.foreign):
         words += f" {n} of these can't be shown: they come from another release of NormViz, or are damaged."
     return words
 

@@ -65,16 +65,16 @@ def key(run: int) -> str:
 
 def toggle(run: int) -> None:
     """The callback of a run's checkbox."""
-    it = _picks()
-    others = tuple(one for one in it.runs if one != run)
-    it.runs = (*others, run) if chosen(f"pick_{run}") else others
-    it.asking = False
+    picks = _picks()
+    others = tuple(number for number in picks.runs if number != run)
+    picks.runs = (*others, run) if chosen(f"pick_{run}") else others
+    picks.asking = False
 
 
 def only(runs: Iterable[int]) -> None:
     """Replace the choice."""
-    it = _picks()
-    it.runs, it.asking = tuple(runs), False
+    picks = _picks()
+    picks.runs, picks.asking = tuple(runs), False
 
 
 # The panel.
@@ -82,24 +82,24 @@ def only(runs: Iterable[int]) -> None:
 
 def show(backend: SharedBackend, mine: frozenset[int]) -> None:
     """The panel at the bottom of the window, if a run is chosen."""
-    it = selection()
-    found = [run for number in it.runs if (run := backend.store.run(number))]
-    if len(found) < len(it.runs):  # the others were deleted
-        only(run.id for run in found)
-    if it.notice:
-        st.toast(it.notice)
-        it.notice = ""
-    if not found:
+    chosen_runs = selection()
+    runs = [run for number in chosen_runs.runs if (run := backend.store.run(number))]
+    if len(runs) < len(chosen_runs.runs):  # the others were deleted
+        only(run.id for run in runs)
+    if chosen_runs.notice:
+        st.toast(chosen_runs.notice)
+        chosen_runs.notice = ""
+    if not runs:
         return
-    rows = [backend.run_list.row(run) for run in found]
-    if any(run.is_observed for run in found) and len(found) <= MAX_LANES:
+    rows = [backend.run_list.row(run) for run in runs]
+    if any(run.is_observed for run in runs) and len(runs) <= MAX_LANES:
         with st.container(key="live"):
-            _charts(found, it, backend)
+            _charts(runs, chosen_runs, backend)
     with st.container(key="chosen", border=True):
-        if it.asking:
-            _confirm(found, backend)
+        if chosen_runs.asking:
+            _confirm(runs, backend)
         else:
-            _actions(found, backend, mine)
+            _actions(runs, backend, mine)
         _about(rows)
 
 
@@ -118,12 +118,12 @@ def _about(rows: list[ListRow]) -> None:
         st.markdown(f"**{len(rows)} runs chosen.** At most {MAX_LANES} fit side by side.")
         return
     if any(row.run.is_observed for row in rows):
-        found = {"what it is": [described(row.run.config) for row in rows]}
+        columns = {"what it is": [described(row.run.config) for row in rows]}
     else:
-        found = diff([row.run.trained for row in rows])
-    if not found:
+        columns = diff([row.run.trained for row in rows])
+    if not columns:
         st.markdown("The chosen runs have the same settings.")
-    table = found | {
+    table = columns | {
         "outcome": [row.outcome.words for row in rows],
         "final loss": [row.outcome.loss or "none" for row in rows],
     }
@@ -142,10 +142,10 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
             shortcut=shortcuts.of("O"), disabled=len(observed) > 1 or len(runs) > MAX_LANES,
             help=TOY if len(observed) == len(runs) else None,
         ):  # fmt: skip
-            it = duel.duel()
-            duel.show_runs(it, runs)
+            page_duel = duel.duel()
+            duel.show_runs(page_duel, runs)
             if len(observed) == len(runs):  # a toy trains at once, if that takes seconds
-                training.by_itself(it, backend)
+                training.by_itself(page_duel, backend)
             st.switch_page(page_links.named("Duel"))
         if own_open:
             button("Stop", duel.leave, duel.duel(), backend, own_open, key="stop_chosen",
@@ -167,14 +167,14 @@ TOY = (
 # The charts of models that were observed, also of several at once, which no duel shows.
 
 
-def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
+def _charts(runs: list[Run], selection: Selection, backend: SharedBackend) -> None:
     notes = [note for run in runs if isinstance(run.config, Observed) for note in run.config.notes]
     for note in dict.fromkeys(notes):
         st.caption(sentence(note))
     what = {
         "runs": [run.id for run in runs],
-        "probe": it.probe,
-        "view": it.view,
+        "probe": selection.probe,
+        "view": selection.view,
         "dark": st.context.theme.type == "dark",
         "start": "follow" if any(run.is_open for run in runs) else "end",
         "nonce": 0,
@@ -187,15 +187,15 @@ def _charts(runs: list[Run], it: Selection, backend: SharedBackend) -> None:
 
 
 def _probe() -> None:
-    said = chosen("chosen_player").get("probe")
-    if said in PROBES.keys():  # noqa: SIM118 (a registry)
-        _picks().probe = said
+    key = chosen("chosen_player").get("probe")
+    if key in PROBES.keys():  # noqa: SIM118 (a registry)
+        _picks().probe = key
 
 
 def _view() -> None:
-    said = chosen("chosen_player").get("view")
-    if said in VIEWS:
-        _picks().view = said
+    key = chosen("chosen_player").get("view")
+    if key in VIEWS:
+        _picks().view = key
 
 
 def _opens(runs: list[Run]) -> str:
@@ -231,12 +231,12 @@ def _confirm(runs: list[Run], backend: SharedBackend) -> None:
 
 def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
-    it, mine = _picks(), chosen("duel").mine
-    kept, gone = [], 0
-    for number in it.runs:
+    picks, mine = _picks(), chosen("duel").mine
+    remaining, gone = [], 0
+    for number in picks.runs:
         run = backend.store.run(number)
         why = (_stays(run, mine) if run else "gone") or backend.store.delete(number)
-        kept += [number] if why else []
+        remaining += [number] if why else []
         gone += not why
-    only(kept)
-    it.notice = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."
+    only(remaining)
+    picks.notice = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."

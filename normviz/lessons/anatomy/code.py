@@ -178,15 +178,15 @@ ANGLE = (
 
 def setting_lines(c: RunConfig, spot: Spot) -> list[str]:
     """The lines at a spot, of all settings that have some there, in the order of the settings."""
-    found: list[str] = []
+    lines: list[str] = []
     for name, setting in SETTINGS.items():
         value = getattr(c, name)
         record = setting.choices[value] if setting.choices is not None else None
         if isinstance(record, Choice):
-            found += record.code.get(spot, "").splitlines()
+            lines += record.code.get(spot, "").splitlines()
         elif value != DEFAULTS[name]:
-            found += setting.code.get(spot, "").format(value=value).splitlines()
-    return found
+            lines += setting.code.get(spot, "").format(value=value).splitlines()
+    return lines
 
 
 def returned(c: RunConfig, logits: str) -> list[str]:
@@ -272,10 +272,10 @@ class BlockLines:
 
     def number(self, slot: str, value: float, branch: Branch) -> str:
         """A constant as its formula in Python if it has one, else as a number."""
-        found = next((c.code for c in self.scheme.constants if c.gain == slot), "")
+        formula = next((c.code for c in self.scheme.constants if c.gain == slot), "")
         k = "2 * b - 1" if branch == "attention" else "2 * b"
-        found = found.replace("k", f"({k})") if found else repr(value)
-        return f"({found})" if " " in found or "**" in found else found
+        formula = formula.replace("k", f"({k})") if formula else repr(value)
+        return f"({formula})" if " " in formula or "**" in formula else formula
 
     def gain(self, gain: Gain, branch: Branch, slot: str) -> str:
         """The factor of a gain, as `... * `; empty for 1."""
@@ -298,10 +298,10 @@ class BlockLines:
 
     def constant(self, slot: str, value: float, branch: Branch) -> str:
         """A constant: stored as an attribute if it depends on the block, else written in place."""
-        found = self.number(slot, value, branch)
-        if "b" not in found:
-            return found
-        self.init.append(f"self.{branch}_{slot} = {found.removeprefix('(').removesuffix(')')}")
+        number = self.number(slot, value, branch)
+        if "b" not in number:
+            return number
+        self.init.append(f"self.{branch}_{slot} = {number.removeprefix('(').removesuffix(')')}")
         return f"self.{branch}_{slot}"
 
 

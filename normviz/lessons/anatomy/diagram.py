@@ -127,7 +127,7 @@ def _small(s: Slots, color: str, left: int) -> str:
         return f'<rect x="{x - 4}" y="{y - 8}" width="8" height="16" rx="2" fill="{color}" stroke="none"/>'
 
     middle = (fork + join) / 2
-    found = [
+    shapes = [
         f'<path d="M{fork} {MAIN}V{ABOVE}H{join}V{MAIN}"/>',
         f'<rect x="{middle - 9}" y="{ABOVE - 8}" width="18" height="16" rx="3" fill="{INK}" stroke="none"/>',
         f'<circle cx="{join}" cy="{MAIN}" r="4.5" fill="{INK}" stroke="none"/>',
@@ -141,7 +141,7 @@ def _small(s: Slots, color: str, left: int) -> str:
         (s.norm_skip, middle, MAIN),
         (s.norm_main, left + GLYPH_WIDTH - 8, MAIN),
     )
-    return "".join(found + [norm(x, y) for there, x, y in places if there])
+    return "".join(shapes + [norm(x, y) for there, x, y in places if there])
 
 
 def _sublayer(d: Drawing, name: str, s: Slots) -> None:

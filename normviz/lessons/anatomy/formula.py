@@ -146,21 +146,21 @@ def _constant(scheme: Scheme, c: Constant, depth: int) -> str:
 
 def _values(scheme: Scheme, c: Constant, group: Blocks, depth: int) -> list[Any]:
     """A constant in all blocks of a group, in the branches that use it; a string if it is learned."""
-    found = []
+    values = []
     if c.gain == "logit_gain":
         return ["learned"] if scheme.logit_gain.learned else [scheme.logit_gain.value]
     for branch in ("attention", "ffn"):
         places = [Place(b, depth, branch) for b in range(group.first, group.last + 1)]
         if c.gain == "weight_gain":
             matrix = "value" if branch == "attention" else "up"
-            found += [scheme.weight_gain(place, matrix) for place in places]
+            values += [scheme.weight_gain(place, matrix) for place in places]
             continue
         gains = [getattr(scheme.slots(place), c.gain) for place in places]
         if any(isinstance(g, Gain) and (g.learned or g.ramp) for g in gains):
             return ["learned"]
         if any(g != getattr(Slots(), c.gain) for g in gains):
-            found += [g.value if isinstance(g, Gain) else g for g in gains]
-    return found
+            values += [g.value if isinstance(g, Gain) else g for g in gains]
+    return values
 
 
 # LaTeX as plain text.

@@ -36,18 +36,18 @@ class Quotation:
     def quote(self, file: str, *names: str) -> str:
         """Source of top-level functions, classes and constants of a file, after what they use. Raises
         ValueError for a name that the file does not have."""
-        found: dict[str, set[str]] = {}
+        names_by_file: dict[str, set[str]] = {}
         for name in names:
-            self._collect(file, name, found)
+            self._collect(file, name, names_by_file)
         parts = dict.fromkeys(
             text
-            for file, wanted in found.items()
+            for file, wanted in names_by_file.items()
             for name, text in _module(file).source.items()
             if name in wanted
         )
         return _joined(list(parts))
 
-    def _collect(self, file: str, name: str, found: dict[str, set[str]]) -> None:
+    def _collect(self, file: str, name: str, names_by_file: dict[str, set[str]]) -> None:
         if name in self.given:
             return
         self.given.add(name)
@@ -56,12 +56,13 @@ class Quotation:
             raise ValueError(f"{file} has no {name}: it has {', '.join(module.source)}")
         for used in sorted(module.uses[name] - {name}):
             if used in module.source:
-                self._collect(file, used, found)
+                self._collect(file, used, names_by_file)
             elif used in module.inside:
-                self._collect(module.inside[used], used, found)
+                self._collect(module.inside[used], used, names_by_file)
             elif used in module.outside:
                 self.imports.add(module.outside[used])
-        found[file] = found.pop(file, set()) | {name}  # after the files that it needs
+        # After the files that it needs.
+        names_by_file[file] = names_by_file.pop(file, set()) | {name}
 
 
 def _joined(parts: list[str]) -> str:
@@ -76,20 +77,20 @@ def _joined(parts: list[str]) -> str:
 @cache
 def _module(file: str) -> _Module:
     text = (PACKAGE / file).read_text("utf-8")
-    found, lines, names = _Module({}, {}, {}, {}), text.splitlines(), list[str]()
+    module, lines, names = _Module({}, {}, {}, {}), text.splitlines(), list[str]()
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            _imported(file, node, found)
+            _imported(file, node, module)
             continue
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         part = "\n".join(lines[first - 1 : node.end_lineno]).removesuffix("  # fmt: skip")
         if isinstance(node, ast.Expr):  # the docstring of the constants before it
-            part = "\n".join([*(found.source[name] for name in names[:1]), part])
+            part = "\n".join([*(module.source[name] for name in names[:1]), part])
         else:
             names = list(_names(node))
-            found.uses.update(dict.fromkeys(names, _used(node)))
-        found.source.update(dict.fromkeys(names, part))
-    return found
+            module.uses.update(dict.fromkeys(names, _used(node)))
+        module.source.update(dict.fromkeys(names, part))
+    return module
 
 
 def _used(node: ast.stmt) -> set[str]:
@@ -102,15 +103,15 @@ def _names(node: ast.stmt) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        yield from (n.id for one in targets for n in ast.walk(one) if isinstance(n, ast.Name))
+        yield from (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))
 
 
-def _imported(file: str, node: ast.Import | ast.ImportFrom, found: _Module) -> None:
+def _imported(file: str, node: ast.Import | ast.ImportFrom, module: _Module) -> None:
     source = f"from {node.module} " if isinstance(node, ast.ImportFrom) else ""
-    for one in node.names:
-        name, known = one.asname or one.name, f" as {one.asname}" if one.asname else ""
+    for alias in node.names:
+        name, known = alias.asname or alias.name, f" as {alias.asname}" if alias.asname else ""
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = (PACKAGE / file).parents[node.level - 1].relative_to(PACKAGE)
-            found.inside[name] = str(folder / f"{(node.module or '').replace('.', '/')}.py")
+            module.inside[name] = str(folder / f"{(node.module or '').replace('.', '/')}.py")
         else:
-            found.outside[name] = f"{source}import {one.name}{known}"
+            module.outside[name] = f"{source}import {alias.name}{known}"

@@ -13,22 +13,22 @@ from .formulas import Array, Bools, keras_momentum
 from .steps import Batch, Work
 
 
-def torch(it: Work) -> str:
+def torch(hand_work: Work) -> str:
     """Source of a module for PyTorch 2.4 or newer."""
-    n, eps = it.example.features, it.example.eps
+    n, eps = hand_work.example.features, hand_work.example.eps
     return f"""\
 import torch
 from torch import nn
 
 f64 = {{"dtype": torch.float64}}  # as on the page
-x = torch.tensor({_rows(it.after.x)}, **f64)
-gamma = torch.tensor({_list(it.example.gamma)}, **f64)
-beta = torch.tensor({_list(it.example.beta)}, **f64)
+x = torch.tensor({_rows(hand_work.after.x)}, **f64)
+gamma = torch.tensor({_list(hand_work.example.gamma)}, **f64)
+beta = torch.tensor({_list(hand_work.example.beta)}, **f64)
 
 layer_norm = nn.LayerNorm({n}, eps={eps!r}, **f64)
 rms_norm = nn.RMSNorm({n}, eps={eps!r}, **f64)
 batch_norm = nn.BatchNorm1d(
-    {n}, eps={eps!r}, momentum={it.example.momentum!r}, **f64
+    {n}, eps={eps!r}, momentum={hand_work.example.momentum!r}, **f64
 )
 with torch.no_grad():
     for norm in (layer_norm, rms_norm, batch_norm):
@@ -39,16 +39,20 @@ with torch.no_grad():
 
 y_layer = layer_norm(x)
 y_rms = rms_norm(x)
-{_torch_batch(it)}
+{_torch_batch(hand_work)}
 for y in (y_layer, y_rms, y_batch):
     print(y.detach())
 """
 
 
-def _torch_batch(it: Work) -> str:
-    real = f"real = torch.tensor({_bools(it.after.counted)})\n" if _masks(it.after) else ""
+def _torch_batch(hand_work: Work) -> str:
+    real = (
+        f"real = torch.tensor({_bools(hand_work.after.counted)})\n"
+        if _masks(hand_work.after)
+        else ""
+    )
     given = "x[real]" if real else "x"
-    if it.refused:
+    if hand_work.refused:
         return f"""\
 {real}try:
     y_batch = batch_norm({given})
@@ -56,19 +60,20 @@ except ValueError as refusal:
     print(refusal)
     # By the formula one row has variance 0, and y is beta.
     y_batch = beta.expand_as({given})"""
-    if it.example.mode == "train":
+    if hand_work.example.mode == "train":
         return f"{real}y_batch = batch_norm({given})"
-    seen, lines = _seen(it, "torch.tensor({}, **f64)", given)
+    seen, lines = _seen(hand_work, "torch.tensor({}, **f64)", given)
     passes = f"""\
-{seen}for _ in range({it.running.passes}):
+{seen}for _ in range({hand_work.running.passes}):
     batch_norm({lines})
 """
-    return f"{real}{passes if it.running.passes else ''}batch_norm.eval()\ny_batch = batch_norm({given})"
+    passes = passes if hand_work.running.passes else ""
+    return f"{real}{passes}batch_norm.eval()\ny_batch = batch_norm({given})"
 
 
-def keras(it: Work) -> str:
+def keras(hand_work: Work) -> str:
     """Source of a module for Keras 3, for any of its backends."""
-    eps = it.example.eps
+    eps = hand_work.example.eps
     return f"""\
 import os
 
@@ -79,14 +84,14 @@ import numpy as np
 from keras import layers
 
 # Keras computes its norms in float32: about six digits agree.
-x = np.array({_rows(it.after.x)})
-gamma = np.array({_list(it.example.gamma)})
-beta = np.array({_list(it.example.beta)})
+x = np.array({_rows(hand_work.after.x)})
+gamma = np.array({_list(hand_work.example.gamma)})
+beta = np.array({_list(hand_work.example.beta)})
 
 layer_norm = layers.LayerNormalization(epsilon={eps!r})
 rms_norm = layers.RMSNormalization(epsilon={eps!r})
 batch_norm = layers.BatchNormalization(
-    momentum={keras_momentum(it.example.momentum)!r},  # PyTorch's is {it.example.momentum!r}
+    momentum={keras_momentum(hand_work.example.momentum)!r},  # PyTorch's is {hand_work.example.momentum!r}
     epsilon={eps!r},
 )
 for norm in (layer_norm, rms_norm, batch_norm):
@@ -98,27 +103,29 @@ batch_norm.set_weights([gamma, beta, *start])
 
 y_layer = layer_norm(x)
 y_rms = rms_norm(x)
-{_keras_batch(it)}
+{_keras_batch(hand_work)}
 for y in (y_layer, y_rms, y_batch):
     print(y)
 """
 
 
-def _keras_batch(it: Work) -> str:
-    real = f"real = np.array({_bools(it.after.counted)})\n" if _masks(it.after) else ""
+def _keras_batch(hand_work: Work) -> str:
+    real = (
+        f"real = np.array({_bools(hand_work.after.counted)})\n" if _masks(hand_work.after) else ""
+    )
     mask = ", mask=real" if real else ""
-    if it.example.mode == "train":
+    if hand_work.example.mode == "train":
         return f"{real}y_batch = batch_norm(x, training=True{mask})"
-    seen, given = _seen(it, "np.array({})", "x")
+    seen, given = _seen(hand_work, "np.array({})", "x")
     passes = ""
-    if it.running.passes:
-        decay = f"{keras_momentum(it.example.momentum)!r} ** {it.running.passes}"
+    if hand_work.running.passes:
+        decay = f"{keras_momentum(hand_work.example.momentum)!r} ** {hand_work.running.passes}"
         passes = f"""\
-{seen}for _ in range({it.running.passes}):
+{seen}for _ in range({hand_work.running.passes}):
     batch_norm({given}, training=True{mask})
 # Keras updates with the biased variance, PyTorch and this page
 # with the unbiased one. Without these lines you get Keras' own.
-left, n = {decay}, {it.running.rows}
+left, n = {decay}, {hand_work.running.rows}
 variance = batch_norm.moving_variance
 variance.assign(left + (variance - left) * n / (n - 1))
 """
@@ -129,12 +136,14 @@ def _masks(batch: Batch) -> bool:
     return not batch.counted.all()
 
 
-def _seen(it: Work, form: str, given: str) -> tuple[str, str]:
+def _seen(hand_work: Work, form: str, given: str) -> tuple[str, str]:
     """(a line that defines the batch of the training passes, its name); no line where it is x."""
-    same = it.example.experiment == "padding" or np.array_equal(it.before.x, it.after.x)
+    same = hand_work.example.experiment == "padding" or np.array_equal(
+        hand_work.before.x, hand_work.after.x
+    )
     if same:
         return "", given
-    return f"seen = {form.format(_rows(it.before.x))}  # in training\n", "seen"
+    return f"seen = {form.format(_rows(hand_work.before.x))}  # in training\n", "seen"
 
 
 def _list(values: Sequence[float]) -> str:

@@ -14,26 +14,26 @@ from .steps import KEYS, Work
 REFUSED = "PyTorch refuses to train on it (it wants more than 1 value per channel); Keras gives β."
 
 
-def lead(it: Work) -> str:
+def lead(hand_work: Work) -> str:
     """The experiment and the norms that it changes, in one or two sentences."""
-    experiment = it.example.experiment
+    experiment = hand_work.example.experiment
     if experiment == "none":
         return "The outline marks what each norm averages for the selected cell."
-    if experiment == "neighbour" and it.example.rows == 1:
+    if experiment == "neighbour" and hand_work.example.rows == 1:
         return "One row has no neighbour: add a row to the table."
-    changed = [key for key in KEYS if it.moved(key)[_others(it)].any()]
+    changed = [key for key in KEYS if hand_work.moved(key)[_others(hand_work)].any()]
     whose = "the other rows' outputs" if experiment == "neighbour" else "the outputs"
     if not changed:
-        return f"{_done(it)} No norm changes {whose}."
-    return f"{_done(it)} {listed([NORMS.label(key) for key in changed])} {_verb(changed)} {whose}."
+        return f"{_done(hand_work)} No norm changes {whose}."
+    return f"{_done(hand_work)} {listed([NORMS.label(key) for key in changed])} {_verb(changed)} {whose}."
 
 
-def _done(it: Work) -> str:
+def _done(hand_work: Work) -> str:
     """The change that the experiment makes to the table."""
-    example = it.example
+    example = hand_work.example
     if example.experiment == "neighbour":
-        at = (example.neighbour - 1, it.feature)
-        old, new = brief(float(it.before.x[at])), brief(float(it.after.x[at]))
+        at = (example.neighbour - 1, hand_work.feature)
+        old, new = brief(float(hand_work.before.x[at])), brief(float(hand_work.after.x[at]))
         return f"Row {example.neighbour}, feature {example.feature} goes from {old} to {new}."
     if example.experiment == "padding":
         zeros = f"{_count(example.padding, 'row')} of zeros {'comes' if example.padding == 1 else 'come'}"
@@ -53,53 +53,57 @@ ELSEWHERE = (
 """What a row of the table is in each kind of net."""
 
 
-def seen(it: Work, key: str) -> str:
+def seen(hand_work: Work, key: str) -> str:
     """The effect of a norm here, in one or two sentences."""
-    text = _level(it, key) if it.example.experiment == "none" else _moves(it, key)
+    text = (
+        _level(hand_work, key) if hand_work.example.experiment == "none" else _moves(hand_work, key)
+    )
     if key == "batchnorm":
-        text += _about_batch(it)
+        text += _about_batch(hand_work)
     return text
 
 
-def mode(it: Work) -> str:
+def mode(hand_work: Work) -> str:
     """BatchNorm's running statistics in eval mode; empty in training mode."""
-    if it.example.mode == "train":
+    if hand_work.example.mode == "train":
         return ""
-    kept, at = it.running, it.feature
-    own, feature = kept.seen, it.example.feature
-    if kept.rows < 2:
+    statistics, at = hand_work.running, hand_work.feature
+    own, feature = statistics.seen, hand_work.example.feature
+    if statistics.rows < 2:
         return (
             "Eval: there was no training, because PyTorch refuses a batch of one row: the running "
             "statistics are at their start, mean 0 and variance 1."
         )
     text = (
         f"Eval: for feature {feature} BatchNorm uses the running mean "
-        f"{brief(float(kept.mean[at]))} and variance {brief(float(kept.variance[at]))}; the training "
-        f"batch has {brief(float(own[0][at]))} and {brief(float(own[1][at]))}. "
-        f"{_count(kept.passes, 'pass', 'passes')} {'leaves' if kept.passes == 1 else 'leave'} "
-        f"{100 * kept.start:.3g} % of their start, 0 and 1."
+        f"{brief(float(statistics.mean[at]))} and variance {brief(float(statistics.variance[at]))}; the "
+        f"training batch has {brief(float(own[0][at]))} and {brief(float(own[1][at]))}. "
+        f"{_count(statistics.passes, 'pass', 'passes')} {'leaves' if statistics.passes == 1 else 'leave'} "
+        f"{100 * statistics.start:.3g} % of their start, 0 and 1."
     )
-    if not kept.passes:
+    if not statistics.passes:
         return text
-    return f"{text} By Keras' convention the variance would be {brief(float(kept.biased[at]))}."
+    return (
+        f"{text} By Keras' convention the variance would be {brief(float(statistics.biased[at]))}."
+    )
 
 
-def _level(it: Work, key: str) -> str:
+def _level(hand_work: Work, key: str) -> str:
     """Mean and RMS of the values that a norm standardizes."""
-    done, row, feature = it.now[key], it.row, it.feature
+    done, row, feature = hand_work.now[key], hand_work.row, hand_work.feature
     if done.axis == "row":
-        what, values = f"row {it.example.row}", done.hat[row]
+        what, values = f"row {hand_work.example.row}", done.hat[row]
     else:
-        what, values = f"feature {it.example.feature}", done.hat[:, feature]
+        what, values = f"feature {hand_work.example.feature}", done.hat[:, feature]
     level = f"mean {_near(values.mean())} and RMS {_near(np.sqrt((values**2).mean()))}"
     return f"x̂ of {what} has {level}."
 
 
-def _moves(it: Work, key: str) -> str:
+def _moves(hand_work: Work, key: str) -> str:
     """How many outputs of a norm change, in which rows and by how much."""
-    moved, change = it.moved(key), it.change(key)
-    real = np.array([row > 0 for row in it.after.rows])
-    total = int(real.sum()) * it.example.features
+    moved, change = hand_work.moved(key), hand_work.change(key)
+    real = np.array([row > 0 for row in hand_work.after.rows])
+    total = int(real.sum()) * hand_work.example.features
     n, most = int(moved.sum()), float(change.max(initial=0.0))
     if not n:
         trace = f" by more than {brief(most)}" if most > 1e-12 else ""
@@ -107,62 +111,63 @@ def _moves(it: Work, key: str) -> str:
     text = (
         f"{n} of {_count(total, 'output')} {'moves' if n == 1 else 'move'}, by up to {brief(most)}"
     )
-    if it.example.experiment != "neighbour":
+    if hand_work.example.experiment != "neighbour":
         return f"{text}."
-    rows = _moved_rows(it, key)
-    touched = [row for row in rows if row == it.example.neighbour]
-    others = [row for row in rows if row != it.example.neighbour]
+    rows = _moved_rows(hand_work, key)
+    touched = [row for row in rows if row == hand_work.example.neighbour]
+    others = [row for row in rows if row != hand_work.example.neighbour]
     if not others:
         return f"{text}, all in row {touched[0]} itself."
-    also = f"row {it.example.neighbour} itself and in " if touched else ""
+    also = f"row {hand_work.example.neighbour} itself and in " if touched else ""
     return f"{text}, in {also}{_rows(others)}, whose inputs did not change."
 
 
-def _moved_rows(it: Work, key: str) -> list[int]:
+def _moved_rows(hand_work: Work, key: str) -> list[int]:
     """Rows of the table in which a norm's output changes."""
-    moved = it.moved(key)
-    return [row for i, row in enumerate(it.after.rows) if moved[i].any()]
+    moved = hand_work.moved(key)
+    return [row for i, row in enumerate(hand_work.after.rows) if moved[i].any()]
 
 
-def _about_batch(it: Work) -> str:
+def _about_batch(hand_work: Work) -> str:
     """A sentence that concerns BatchNorm alone; may be empty."""
-    example, key = it.example, "batchnorm"
-    if example.experiment == "alone" and it.refused:
+    example, key = hand_work.example, "batchnorm"
+    if example.experiment == "alone" and hand_work.refused:
         return f" One row has variance 0, so x̂ is 0 and y is β whatever x is. {REFUSED}"
-    if it.refused:
+    if hand_work.refused:
         return f" Only one row counts. {REFUSED}"
     if example.experiment == "neighbour" and example.mode == "train":
-        past = [row for row in _moved_rows(it, key) if row < example.neighbour]
+        past = [row for row in _moved_rows(hand_work, key) if row < example.neighbour]
         if past:
             return (
                 f" Read as positions of a text, {_rows(past)} "
                 f"{'has' if len(past) == 1 else 'have'} seen the future."
             )
     if example.experiment == "padding" and example.mode == "train":
-        return _padded(it)
+        return _padded(hand_work)
     return ""
 
 
-def _padded(it: Work) -> str:
+def _padded(hand_work: Work) -> str:
     """The effect of padding on the statistics of the selected feature."""
     was, now = (
-        (worked["batchnorm"].mean[0, it.feature], worked["batchnorm"].square[0, it.feature])
-        for worked in (it.was, it.now)
+        (
+            worked["batchnorm"].mean[0, hand_work.feature],
+            worked["batchnorm"].square[0, hand_work.feature],
+        )
+        for worked in (hand_work.was, hand_work.now)
     )
     mean, variance = (
         f"{brief(float(old))} to {brief(float(new))}" for old, new in zip(was, now, strict=True)
     )
     if np.array_equal(was, now):
-        return f" Mean and variance of feature {it.example.feature} stay what they were."
-    return (
-        f" The mean of feature {it.example.feature} goes from {mean}, its variance from {variance}."
-    )
+        return f" Mean and variance of feature {hand_work.example.feature} stay what they were."
+    return f" The mean of feature {hand_work.example.feature} goes from {mean}, its variance from {variance}."
 
 
-def _others(it: Work) -> list[int]:
+def _others(hand_work: Work) -> list[int]:
     """Rows whose inputs the experiment left alone, or all if it changed all."""
-    left = it.example.neighbour if it.example.experiment == "neighbour" else 0
-    return [i for i, row in enumerate(it.after.rows) if row and row != left]
+    left = hand_work.example.neighbour if hand_work.example.experiment == "neighbour" else 0
+    return [i for i, row in enumerate(hand_work.after.rows) if row and row != left]
 
 
 def _verb(keys: Sequence[str]) -> str:
@@ -174,8 +179,8 @@ def _rows(rows: Sequence[int]) -> str:
     return f"{'rows' if len(rows) > 1 else 'row'} {listed}{rows[-1]}"
 
 
-def _count(n: int, one: str, more: str = "") -> str:
-    return f"{n} {one if n == 1 else more or one + 's'}"
+def _count(n: int, singular: str, plural: str = "") -> str:
+    return f"{n} {singular if n == 1 else plural or singular + 's'}"
 
 
 def _near(value: float) -> str:

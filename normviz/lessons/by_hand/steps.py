@@ -86,11 +86,11 @@ class Work:
 
     def _gone(self, now: Array, was: Array) -> Array:
         """Absolute differences of the same rows; 0 for padding, which is only in one batch."""
-        found = np.zeros_like(now)
+        differences = np.zeros_like(now)
         for i, row in enumerate(self.after.rows):
             if row:
-                found[i] = np.abs(now[i] - was[self.before.place(row)])
-        return found
+                differences[i] = np.abs(now[i] - was[self.before.place(row)])
+        return differences
 
     def moved(self, key: str) -> Bools:
         """[n, features] the outputs that change by more than eps can cause."""
@@ -102,8 +102,8 @@ def work(example: Example) -> Work:
     before = _batch(np.array(example.x, dtype=np.float64), range(1, example.rows + 1))
     after = _tried(example, before)
     plain, padded = (
-        running(one.x, one.counted, example.passes, example.momentum)
-        for one in (before, after if example.experiment == "padding" else before)
+        running(batch.x, batch.counted, example.passes, example.momentum)
+        for batch in (before, after if example.experiment == "padding" else before)
     )
     was, now = _norms(example, before, plain), _norms(example, after, padded)
     return Work(example, before, after, was, now, padded)
@@ -138,8 +138,8 @@ def _norms(example: Example, batch: Batch, stats: Running) -> dict[str, NormStep
         if example.mode == "train"
         else batch_norm_eval(batch.x, stats.mean, stats.variance, gamma, beta, eps)
     )
-    found = (layer_norm(batch.x, gamma, beta, eps), rms_norm(batch.x, gamma, eps), over_rows)
-    return dict(zip(KEYS, found, strict=True))
+    norms = (layer_norm(batch.x, gamma, beta, eps), rms_norm(batch.x, gamma, eps), over_rows)
+    return dict(zip(KEYS, norms, strict=True))
 
 
 # The calculation on paper: the numbers that are averaged, and the steps to one output.
@@ -170,10 +170,10 @@ class Sheet:
     steps: tuple[tuple[str, str], ...]
 
 
-def sheet(it: Work, key: str) -> Sheet:
+def sheet(hand_work: Work, key: str) -> Sheet:
     """The sheet of a norm, given its key."""
-    done = it.now[key]
-    row, feature = it.row, it.feature
+    done = hand_work.now[key]
+    row, feature = hand_work.row, hand_work.feature
     cells = done.together(row, feature)
     if done.axis == "running":
         cells = np.zeros_like(done.counted)
@@ -188,7 +188,7 @@ def sheet(it: Work, key: str) -> Sheet:
     parts |= {"x̂": done.hat, "y": done.y}
     lines = tuple(
         SheetLine(
-            _name(it, done, r, f), tuple(float(part[r, f]) for part in parts.values()),
+            _name(hand_work, done, r, f), tuple(float(part[r, f]) for part in parts.values()),
             (r, f) == (row, feature),
         )
         for r, f in zip(rows.tolist(), features.tolist(), strict=True)
@@ -198,43 +198,44 @@ def sheet(it: Work, key: str) -> Sheet:
         means = {0: float(done.mean[row, feature]), 2: float(done.square[row, feature])}
     elif averaged:
         means = {1: float(done.square[row, feature])}
-    return Sheet(tuple(parts), lines, means, tuple(_steps(it, key, lines)))
+    return Sheet(tuple(parts), lines, means, tuple(_steps(hand_work, key, lines)))
 
 
-def _name(it: Work, done: NormSteps, row: int, feature: int) -> str:
+def _name(hand_work: Work, done: NormSteps, row: int, feature: int) -> str:
     if done.axis == "row":
         return f"feature {feature + 1}"
-    number = it.after.rows[row]
+    number = hand_work.after.rows[row]
     return f"row {number}" if number else "padding"
 
 
-def _steps(it: Work, key: str, lines: Sequence[SheetLine]) -> list[tuple[str, str]]:
-    done = it.now[key]
-    at = (it.row, it.feature)
+def _steps(hand_work: Work, key: str, lines: Sequence[SheetLine]) -> list[tuple[str, str]]:
+    done = hand_work.now[key]
+    example, feature = hand_work.example, hand_work.feature
+    at = (hand_work.row, feature)
     x, mean, square, divisor, hat, y = (
         float(part[at]) for part in (done.x, done.mean, done.square, done.divisor, done.hat, done.y)
     )
-    gamma, beta = it.example.gamma[it.feature], it.example.beta[it.feature]
-    eps = shown(it.example.eps)
+    gamma, beta = example.gamma[feature], example.beta[feature]
+    eps = shown(example.eps)
     if key == "rmsnorm":
-        found = [("mean of x²", f"{_over([v.values[1] for v in lines])} = {brief(square)}")]
-        found += [("RMS", f"√({brief(square)} + {eps}) = {brief(divisor)}")]
+        steps = [("mean of x²", f"{_over([v.values[1] for v in lines])} = {brief(square)}")]
+        steps += [("RMS", f"√({brief(square)} + {eps}) = {brief(divisor)}")]
     elif done.axis == "running":
-        found = _kept(it)
+        steps = _running_statistics(hand_work)
     else:
-        found = [("mean μ", f"{_over([v.values[0] for v in lines])} = {brief(mean)}")]
+        steps = [("mean μ", f"{_over([v.values[0] for v in lines])} = {brief(mean)}")]
         squares = _over([v.values[2] for v in lines])
-        found += [("variance σ²", f"{squares} = {brief(square)}")]
+        steps += [("variance σ²", f"{squares} = {brief(square)}")]
     if key != "rmsnorm":
-        found += [("√(σ² + ε)", f"√({brief(square)} + {eps}) = {brief(divisor)}")]
+        steps += [("√(σ² + ε)", f"√({brief(square)} + {eps}) = {brief(divisor)}")]
     above = f"({total([x, -mean])})" if key != "rmsnorm" else brief(x)
-    found += [("x̂", f"{above} / {brief(divisor)} = {brief(hat)}")]
+    steps += [("x̂", f"{above} / {brief(divisor)} = {brief(hat)}")]
     if key == "rmsnorm":
-        found += [("y = γ x̂", f"{brief(gamma)} · {_factor(hat)} = {brief(y)}")]
+        steps += [("y = γ x̂", f"{brief(gamma)} · {_factor(hat)} = {brief(y)}")]
     else:
         shift = f"{'−' if beta < 0 else '+'} {brief(abs(beta))}"
-        found += [("y = γ x̂ + β", f"{brief(gamma)} · {_factor(hat)} {shift} = {brief(y)}")]
-    return found
+        steps += [("y = γ x̂ + β", f"{brief(gamma)} · {_factor(hat)} {shift} = {brief(y)}")]
+    return steps
 
 
 def _over(values: Sequence[float]) -> str:
@@ -243,16 +244,16 @@ def _over(values: Sequence[float]) -> str:
     return f"({added}) / {len(values)}" if len(values) > 1 else f"{added} / 1"
 
 
-def _kept(it: Work) -> list[tuple[str, str]]:
+def _running_statistics(hand_work: Work) -> list[tuple[str, str]]:
     """The running statistics as weighted sums of their initial value and the batch's."""
-    kept, at = it.running, it.feature
-    old, new = brief(kept.start), brief(1 - kept.start)
-    mean, variance = (float(part[at]) for part in kept.seen)
+    statistics, at = hand_work.running, hand_work.feature
+    old, new = brief(statistics.start), brief(1 - statistics.start)
+    mean, variance = (float(part[at]) for part in statistics.seen)
     return [
-        ("running μ", f"{old} · 0 + {new} · {_factor(mean)} = {brief(float(kept.mean[at]))}"),
+        ("running μ", f"{old} · 0 + {new} · {_factor(mean)} = {brief(float(statistics.mean[at]))}"),
         (
             "running σ²",
-            f"{old} · 1 + {new} · {_factor(variance)} = {brief(float(kept.variance[at]))}",
+            f"{old} · 1 + {new} · {_factor(variance)} = {brief(float(statistics.variance[at]))}",
         ),
     ]
 

@@ -37,7 +37,7 @@ class Answers:
     model: str = "bert"
 
 
-NAMES = tuple(one.name for one in fields(Answers))
+NAMES = tuple(field.name for field in fields(Answers))
 CODEC = Codec(NAMES, asdict(Answers()), version="")
 TITLES = {
     "depth": "How many blocks?", "tuned": "Tune the learning rate?", "precision": "Precision?",
@@ -48,12 +48,12 @@ TITLES = {
 @cache
 def depths() -> Mapping[int, str]:
     """The depths that shipped maps measured, ascending, and the map of each."""
-    found = {}
+    maps = {}
     for key in (OLDER, MODERN):
         grid = standard(key).grid
         axis = grid.axis("depth")
-        found |= dict.fromkeys(axis.values if axis else (grid.base.depth,), key)
-    return dict(sorted(found.items()))
+        maps |= dict.fromkeys(axis.values if axis else (grid.base.depth,), key)
+    return dict(sorted(maps.items()))
 
 
 @cache
@@ -86,10 +86,10 @@ def as_params(answers: Answers) -> dict[str, str]:
 def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
     """The answers of a link, and a sentence for each part of it that is not used."""
     taken: dict[str, str] = {}
-    said: list[str] = []
+    sentences: list[str] = []
     for name, word in CODEC.given(params).items():
         if len(params[name]) > 1:
-            said.append(
+            sentences.append(
                 f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."
             )
         if word in options(name):
@@ -98,11 +98,11 @@ def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
             allowed = (
                 ", ".join(options(name).keys()) if name != "model" else "a model of the census"
             )
-            said.append(
+            sentences.append(
                 f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows "
                 f"{CODEC.pinned[name]}."
             )
-    return Answers(**{**CODEC.pinned, **taken}), (*said, *CODEC.others(params))
+    return Answers(**{**CODEC.pinned, **taken}), (*sentences, *CODEC.others(params))
 
 
 def measured_at(answers: Answers) -> tuple[str, int]:

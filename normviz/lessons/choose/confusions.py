@@ -64,22 +64,22 @@ def _nothing() -> Iterator[Finding]:
 
 def _depths() -> Iterator[Finding]:
     for scheme in ("post", "pre"):
-        if found := depth(scheme):
+        if finding := depth(scheme):
             yield Finding(
-                f"{SCHEMES.label(scheme)} trains at some rate with {found.text}", found.to
+                f"{SCHEMES.label(scheme)} trains at some rate with {finding.text}", finding.to
             )
 
 
 def _warm() -> Iterator[Finding]:
     for scheme in ("pre", "post"):
-        if found := warm_up(scheme):
-            yield Finding(f"{SCHEMES.label(scheme)}, {found.text}", found.to)
+        if finding := warm_up(scheme):
+            yield Finding(f"{SCHEMES.label(scheme)}, {finding.text}", finding.to)
 
 
 def _speed() -> Iterator[Finding]:
-    it = stored_results.shipped()
-    yield Finding(step_time(it), COST)
-    yield Finding(f"{verdict(it)} ({it.text()})", COST)
+    measurement = stored_results.shipped()
+    yield Finding(step_time(measurement), COST)
+    yield Finding(f"{verdict(measurement)} ({measurement.text()})", COST)
 
 
 def _census() -> Iterator[Finding]:
@@ -96,21 +96,21 @@ def _hero() -> tuple[Recording, ...]:
     """The shipped runs of the first preset, one a lane."""
     wanted = [lane.key for lane in PRESETS["hero"].lanes()]
     files = sorted((shipped("assets") / "runs").glob("hero-*.npz"))
-    found = {it.config.key: it for path in files for it in load(path)}
-    return tuple(found[key] for key in wanted if key in found)
+    recordings = {recording.config.key: recording for path in files for recording in load(path)}
+    return tuple(recordings[key] for key in wanted if key in recordings)
 
 
 def _gains() -> Iterator[Finding]:
     """What all blocks together do to the gradient of the loss, in the runs of the first preset."""
     lanes = PRESETS["hero"].lanes()
-    for it in _hero():
-        grad, steps = it.values("grad_hidden"), it.steps.layer_steps
+    for recording in _hero():
+        grad, steps = recording.values("grad_hidden"), recording.steps.layer_steps
         words = ", ".join(
             f"{grad[row, 0] / grad[row, -1]:.2g} at step {steps[row]}" for row in (0, 31, -1)
         )
         yield Finding(
-            f"{SCHEMES.label(it.config.scheme)}, {it.depth} blocks, one seed: on its way from the last "
-            f"block to the embedding the gradient is multiplied by {words}",
+            f"{SCHEMES.label(recording.config.scheme)}, {recording.depth} blocks, one seed: on its way "
+            f"from the last block to the embedding the gradient is multiplied by {words}",
             duel_address(lanes, probe="grad_hidden"),
         )
 
@@ -129,8 +129,8 @@ def _modern() -> Iterator[Finding]:
     """What separates the placements of the map that has both."""
     depth = standard(MODERN).grid.base.depth
     for tuned, how in (("no", "not tuned"), ("yes", "tuned")):
-        it = guide(Answers(depth=str(depth), tuned=tuned))
-        words = " ".join(filter(None, (f"{it.headline}.", it.others, it.differs)))
+        answer = guide(Answers(depth=str(depth), tuned=tuned))
+        words = " ".join(filter(None, (f"{answer.headline}.", answer.others, answer.differs)))
         yield Finding(f"{depth} blocks, rate {how}. {words}", map_address(MODERN))
 
 

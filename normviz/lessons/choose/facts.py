@@ -81,12 +81,12 @@ class CellFacts:
         return self.point.cell.config
 
 
-def _facts(cell: Cell, it: Recording) -> CellFacts:
-    grad, rms = it.values("grad_hidden"), it.values("stream_rms")
+def _facts(cell: Cell, recording: Recording) -> CellFacts:
+    grad, rms = recording.values("grad_hidden"), recording.values("stream_rms")
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = grad[:, 0] / grad[:, -1]
     return CellFacts(
-        shipped_point(cell, it), (float(gain[0]), float(gain[-1])),
+        shipped_point(cell, recording), (float(gain[0]), float(gain[-1])),
         (float(rms[0, -1]), float(rms[-1, -1])),
     )  # fmt: skip
 
@@ -95,23 +95,23 @@ def _facts(cell: Cell, it: Recording) -> CellFacts:
 def _maps() -> Mapping[str, tuple[CellFacts, ...]]:
     """All cells of the shipped maps by the map's key. A cell that several maps share is in each."""
     wanted: dict[str, list[tuple[str, Cell]]] = defaultdict(list)
-    for one in MAPS:
-        for cell in standard(one.key).grid.cells:
-            wanted[cell.key].append((one.key, cell))
-    found: dict[str, list[CellFacts]] = defaultdict(list)
+    for standard_map in MAPS:
+        for cell in standard(standard_map.key).grid.cells:
+            wanted[cell.key].append((standard_map.key, cell))
+    facts: dict[str, list[CellFacts]] = defaultdict(list)
     for path in sorted((shipped("assets") / "maps").glob("*.npz")):
-        for it in load(path):
-            for key, cell in wanted[it.config.key]:
-                found[key].append(_facts(cell, it))
-    return {key: tuple(cells) for key, cells in found.items()}
+        for recording in load(path):
+            for key, cell in wanted[recording.config.key]:
+                facts[key].append(_facts(cell, recording))
+    return {key: tuple(cells) for key, cells in facts.items()}
 
 
 def cells(key: str, **where: object) -> list[CellFacts]:
     """The cells of a standard map that have these settings."""
     return [
-        one
-        for one in _maps().get(key, ())
-        if all(getattr(one.config, name) == value for name, value in where.items())
+        cell
+        for cell in _maps().get(key, ())
+        if all(getattr(cell.config, name) == value for name, value in where.items())
     ]
 
 
@@ -128,7 +128,7 @@ def _mark(seeds: Sequence[Point]) -> Mark:
     """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
     if mark(seeds) == "falling":
         return "still falling"
-    if 2 * sum(one.kind == "not settled" for one in seeds) > len(seeds):
+    if 2 * sum(point.kind == "not settled" for point in seeds) > len(seeds):
         return "not settled"
     return "trains" if trains(seeds) else "does not train"
 
@@ -177,7 +177,7 @@ class Measured:
     @property
     def losses(self) -> list[float]:
         """Final loss of each seed at the best rate, at most chance."""
-        return [one.point.capped for one in self.at_best]
+        return [cell.point.capped for cell in self.at_best]
 
     @property
     def loss(self) -> Spread:
@@ -188,26 +188,26 @@ class Measured:
         """Of each seed the mean over these rates of its final loss, at most chance: what a rate that is
         picked among them without trying gives on average."""
         return [
-            fmean(one.point.capped for one in seed)
+            fmean(cell.point.capped for cell in seed)
             for seed in zip(*(self.rates[lr] for lr in rates), strict=True)
         ]
 
     def rms(self, end: int) -> Spread:
         """RMS of the stream after the last block at the best rate; `end` 0 the first step, 1 the last."""
-        return spread([one.rms[end] for one in self.at_best])
+        return spread([cell.rms[end] for cell in self.at_best])
 
     def gain(self, end: int) -> Spread:
         """The gradient at the embedding over that after the last block; `end` as for `rms`."""
-        return spread([one.gain[end] for one in self.at_best])
+        return spread([cell.gain[end] for cell in self.at_best])
 
 
 @cache
 def _measured(key: str, scheme: str, where: frozenset[tuple[str, object]]) -> Measured | None:
     rates: dict[float, list[CellFacts]] = defaultdict(list)
-    for one in cells(key, scheme=scheme, **dict(where)):
-        rates[one.config.lr].append(one)
+    for cell in cells(key, scheme=scheme, **dict(where)):
+        rates[cell.config.lr].append(cell)
     ordered = {
-        lr: tuple(sorted(rates[lr], key=lambda one: one.point.cell.seed)) for lr in sorted(rates)
+        lr: tuple(sorted(rates[lr], key=lambda cell: cell.point.cell.seed)) for lr in sorted(rates)
     }
     return Measured(key, scheme, ordered) if ordered else None
 
@@ -227,13 +227,13 @@ def users(scheme: str) -> tuple[Model, ...]:
 
 def same_blocks(scheme: str) -> tuple[str, ...]:
     """Other placements with the same blocks, which differ by the norm on the embedding alone."""
-    one = SCHEMES[scheme]
+    record = SCHEMES[scheme]
     return tuple(
         other.key
         for other in SCHEMES
         if other.key != scheme
-        and (other.final_norm, other.streams) == (one.final_norm, one.streams)
-        and (other.weight_gain, other.profiled) == (one.weight_gain, one.profiled)
+        and (other.final_norm, other.streams) == (record.final_norm, record.streams)
+        and (other.weight_gain, other.profiled) == (record.weight_gain, record.profiled)
         and _blocks(other.key) == _blocks(scheme)
     )
 

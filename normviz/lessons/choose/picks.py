@@ -47,8 +47,9 @@ class Pick:
     @property
     def marks(self) -> tuple[tuple[str, Mark], ...]:
         """Each rate that was tried, and what came of it."""
-        it = self.measured
-        return () if it is None else tuple((f"{lr:g}", word) for lr, word in it.marks.items())
+        if self.measured is None:
+            return ()
+        return tuple((f"{lr:g}", word) for lr, word in self.measured.marks.items())
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,13 @@ def guide(answers: Answers) -> Guide:
     order = ranked(answers)
     own = of_model(answers.model) if answers.start == "existing" else None
     first = [own.placement] if own and own.placement else []
-    able = [it.scheme for it in (*order.tied, *order.behind) if it.compared("trains")]
+    able = [
+        candidate.scheme
+        for candidate in (*order.tied, *order.behind)
+        if candidate.compared("trains")
+    ]
     most = max(able, key=lambda scheme: len(users(scheme)), default="")
-    chosen = dict.fromkeys([*first, *(it.scheme for it in order.tied), most])
+    chosen = dict.fromkeys([*first, *(candidate.scheme for candidate in order.tied), most])
     picks = tuple(_pick(scheme, answers, order, most, own) for scheme in filter(None, chosen))
     if own is not None:
         (headline, why), differs, others = _keep(own), "", ""
@@ -113,40 +118,53 @@ def ranked(answers: Answers) -> Order:
     key, depth = measured_at(answers)
     axis = standard(key).grid.axis("scheme")
     assert axis is not None
-    found = [measured(key, scheme, depth=depth, warmup=0) for scheme in axis.values]
-    tried = [it for it in found if it is not None]
-    able = [it for it in tried if it.compared("trains")]
+    candidates = [measured(key, scheme, depth=depth, warmup=0) for scheme in axis.values]
+    tried = [candidate for candidate in candidates if candidate is not None]
+    able = [candidate for candidate in tried if candidate.compared("trains")]
     over: tuple[float, ...] = ()
     if able and answers.tuned == "no":
-        fewest = min(len(it.compared("does not train")) for it in able)
-        able = [it for it in able if len(it.compared("does not train")) == fewest]
-        over = tuple(lr for lr in compared_rates() if all(it.marks[lr] in SETTLED for it in able))
-    able.sort(key=lambda it: fmean(score(it, over)))
-    gaps = {it: compare(score(it, over), score(able[0], over)) for it in able}
-    equal = [it for it in able if gaps[it].difference < EQUAL]
-    unclear = [it for it in able if it not in equal and not gaps[it].differs]
-    tied = sorted([*equal, *unclear], key=lambda it: -len(users(it.scheme)))
+        fewest = min(len(candidate.compared("does not train")) for candidate in able)
+        able = [
+            candidate for candidate in able if len(candidate.compared("does not train")) == fewest
+        ]
+        over = tuple(
+            lr
+            for lr in compared_rates()
+            if all(candidate.marks[lr] in SETTLED for candidate in able)
+        )
+    able.sort(key=lambda candidate: fmean(score(candidate, over)))
+    gaps = {candidate: compare(score(candidate, over), score(able[0], over)) for candidate in able}
+    equal = [candidate for candidate in able if gaps[candidate].difference < EQUAL]
+    unclear = [
+        candidate for candidate in able if candidate not in equal and not gaps[candidate].differs
+    ]
+    tied = sorted([*equal, *unclear], key=lambda candidate: -len(users(candidate.scheme)))
 
-    def lack(it: Measured) -> str:
-        if it in gaps:
-            return f"{gaps[it].difference:.3f} nats above {SCHEMES.label(able[0].scheme)}"
-        if it.compared("trains"):
-            return f"did not train at {_at(it.compared('does not train'))}"
+    def lack(candidate: Measured) -> str:
+        if candidate in gaps:
+            return f"{gaps[candidate].difference:.3f} nats above {SCHEMES.label(able[0].scheme)}"
+        if candidate.compared("trains"):
+            return f"did not train at {_at(candidate.compared('does not train'))}"
         return "trained and settled at none of these rates"
 
-    return Order(over, tuple(tied), not unclear, {it: lack(it) for it in tried if it not in tied})
+    return Order(
+        over,
+        tuple(tied),
+        not unclear,
+        {candidate: lack(candidate) for candidate in tried if candidate not in tied},
+    )
 
 
-def score(it: Measured, over: Sequence[float]) -> list[float]:
+def score(candidate: Measured, over: Sequence[float]) -> list[float]:
     """The number of each seed by which placements are compared, in nats: the mean loss over some rates;
     without them the loss at the best one."""
-    return it.means(over) if over else it.losses
+    return candidate.means(over) if over else candidate.losses
 
 
 def of_model(name: str) -> Model | None:
     """The first stack of a model in the census whose placement is known, else its first."""
-    found = [model for model in census().models if model.model == name]
-    return next((model for model in found if model.placement), next(iter(found), None))
+    stacks = [model for model in census().models if model.model == name]
+    return next((model for model in stacks if model.placement), next(iter(stacks), None))
 
 
 # Words.
@@ -163,7 +181,7 @@ def _keep(own: Model) -> tuple[str, str]:
 
 
 def _headline(order: Order) -> str:
-    names = [SCHEMES.label(it.scheme) for it in order.tied]
+    names = [SCHEMES.label(candidate.scheme) for candidate in order.tied]
     if not names:
         return "None of them"
     if len(names) == 1:
@@ -181,13 +199,17 @@ def _differs(tied: Sequence[Measured]) -> str:
     """In what tied placements differ at rates above the best one of each, in a sentence; "" if in nothing."""
     if len(tied) < 2:
         return ""
-    best = max(it.best for it in tied)
-    above = [lr for lr in tied[0].rates if lr > best and len({it.marks[lr] for it in tied}) > 1]
+    best = max(candidate.best for candidate in tied)
+    above = [
+        lr
+        for lr in tied[0].rates
+        if lr > best and len({candidate.marks[lr] for candidate in tied}) > 1
+    ]
     groups: dict[str, list[str]] = defaultdict(list)
-    for it in tied:
-        at = {word: [lr for lr in above if it.marks[lr] == word] for word in MARKS}
+    for candidate in tied:
+        at = {word: [lr for lr in above if candidate.marks[lr] == word] for word in MARKS}
         what = listed([f"{DID[word]} at {_at(at[word])}" for word in MARKS if at[word]] or [""])
-        groups[what].append(SCHEMES.label(it.scheme))
+        groups[what].append(SCHEMES.label(candidate.scheme))
     parts = "; ".join(f"{listed(names)} {what}" for what, names in groups.items())
     return f"At higher rates they differ: {parts}." if above else ""
 
@@ -195,31 +217,31 @@ def _differs(tied: Sequence[Measured]) -> str:
 def _why(order: Order) -> str:
     if not order.tied:
         return "No placement trained and settled at any of these rates."
-    means = [fmean(score(it, order.rates)) for it in order.tied]
+    means = [fmean(score(candidate, order.rates)) for candidate in order.tied]
     low, high = (f"{end(means):.3f}" for end in (min, max))
     span = low if low == high else f"{low} to {high}"
     if order.rates:
         fails, of = len(order.tied[0].compared("does not train")), len(compared_rates())
         mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
-        said = (
+        sentence = (
             f"Without tuning: failed at {fails or 'none'} of the {of} rates; {mean} at which all of them "
             f"settled ({_at(order.rates)}): {span} nats."
         )
     else:
-        said = f"Tuned: each at its best rate, chosen on the same seeds, ends at {span} nats."
+        sentence = f"Tuned: each at its best rate, chosen on the same seeds, ends at {span} nats."
     if len(order.tied) < 2:
-        return said
+        return sentence
     if order.decided:
-        return f"{said} Tied: less than {EQUAL:g} nats apart."
+        return f"{sentence} Tied: less than {EQUAL:g} nats apart."
     seeds = len(order.tied[0].losses)
-    return f"{said} Some are {EQUAL:g} nats apart or more, but {seeds} seeds do not decide it."
+    return f"{sentence} Some are {EQUAL:g} nats apart or more, but {seeds} seeds do not decide it."
 
 
 def _others(order: Order) -> str:
     """What the placements behind lack, in a sentence; "" where there are none."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for it, what in order.behind.items():
-        groups[what].append(SCHEMES.label(it.scheme))
+    for candidate, what in order.behind.items():
+        groups[what].append(SCHEMES.label(candidate.scheme))
     parts = "; ".join(f"{listed(names)}: {what}" for what, names in groups.items())
     return f"{parts}." if parts else ""
 
@@ -230,37 +252,41 @@ def _at(them: Iterable[float]) -> str:
 
 def _pick(scheme: str, answers: Answers, order: Order, most: str, own: Model | None) -> Pick:
     key, depth = measured_at(answers)
-    it = measured(key, scheme, depth=depth, warmup=0)
+    candidate = measured(key, scheme, depth=depth, warmup=0)
     lines = tuple(
-        (label, None if it is None else read(it))
+        (label, None if candidate is None else read(candidate))
         for label, read in (
             ("Trains at", rates), ("Loss", loss), ("Stream", stream), ("Gradient", gradient)
         )
     )  # fmt: skip
     lines += (("Cost", cost(scheme)), ("Used by", used(scheme)))
-    return Pick(scheme, _reason(scheme, it, order, most, own), lines, claims_about(scheme), it)
+    return Pick(
+        scheme, _reason(scheme, candidate, order, most, own), lines, claims_about(scheme), candidate
+    )
 
 
-def _reason(scheme: str, it: Measured | None, order: Order, most: str, own: Model | None) -> str:
-    found: list[str] = []
+def _reason(
+    scheme: str, candidate: Measured | None, order: Order, most: str, own: Model | None
+) -> str:
+    reasons: list[str] = []
     if own is not None and scheme == own.placement:
         norm = (
             NORMS.label(own.norm)
             if own.norm and own.norm in NORMS
             else "a norm that could not be told"
         )
-        found.append(f"what {own.model} has, with {norm}")
-    if it is not None and it in order.behind:
-        found.append(order.behind[it])
-    elif it is not None:
-        others = [SCHEMES.label(one.scheme) for one in order.tied if one is not it]
+        reasons.append(f"what {own.model} has, with {norm}")
+    if candidate is not None and candidate in order.behind:
+        reasons.append(order.behind[candidate])
+    elif candidate is not None:
+        others = [SCHEMES.label(rival.scheme) for rival in order.tied if rival is not candidate]
         word = "tied with" if order.decided else "not told apart from"
-        found.append(f"{word} {listed(others)}" if others else "the lowest loss")
+        reasons.append(f"{word} {listed(others)}" if others else "the lowest loss")
         if order.rates:
-            found.append(f"mean loss {fmean(score(it, order.rates)):.3f} nats")
+            reasons.append(f"mean loss {fmean(score(candidate, order.rates)):.3f} nats")
     if scheme == most:
-        found.append("the most used of these")
-    return "; ".join(found)
+        reasons.append("the most used of these")
+    return "; ".join(reasons)
 
 
 def setting(key: str, depth: int) -> str:
@@ -288,27 +314,27 @@ def scope(answers: Answers) -> str:
 
 
 def _limits(answers: Answers, own: Model | None) -> list[str]:
-    found = []
+    limits = []
     key, depth = measured_at(answers)
     if answers.depth == "more":
-        found.append(f"No map goes beyond {depth} blocks: this is for {depth}.")
+        limits.append(f"No map goes beyond {depth} blocks: this is for {depth}.")
     steps = standard(key).grid.base.steps
-    found.append(
+    limits.append(
         f"{setting(key, depth)} The loss is the mean of the last {steps // 10} steps, each on a new batch."
     )
     new, old = standard(MODERN).grid.base, standard(OLDER).grid.base
-    found.append(
+    limits.append(
         f"{new.depth} blocks were run with {NORMS.label(new.norm)} and QK-norm, all other depths with "
         f"{NORMS.label(old.norm)} and without QK-norm: what changes between them may come from that."
     )
     if answers.precision != "fp32":
-        found.append(
+        limits.append(
             f"Precision was not measured: every run used fp32, and {answers.precision} changes nothing in "
             "this answer. Each card has the size of the stream."
         )
     if own is not None:
-        found.append("All numbers are of models that were trained from scratch.")
-    return found
+        limits.append("All numbers are of models that were trained from scratch.")
+    return limits
 
 
 def _duel(them: Sequence[Measured]) -> str:
@@ -316,4 +342,6 @@ def _duel(them: Sequence[Measured]) -> str:
     if len(them) < 2:
         return ""
     lr = them[0].best
-    return duel_address([it.rates[lr][0].config for it in them if lr in it.rates])
+    return duel_address(
+        [candidate.rates[lr][0].config for candidate in them if lr in candidate.rates]
+    )

@@ -69,47 +69,49 @@ def claim_line(key: str) -> ClaimLine:
 # What was measured of a placement in one setting.
 
 
-def rates(it: Measured) -> Finding:
+def rates(measurement: Measured) -> Finding:
     """At how many of the rates tried it trains and settled, and what came of the others."""
-    tried = list(it.rates)
-    at = {word: [f"{lr:g}" for lr in tried if it.marks[lr] == word] for word in MARKS}
+    tried = list(measurement.rates)
+    at = {word: [f"{lr:g}" for lr in tried if measurement.marks[lr] == word] for word in MARKS}
     words = f"{len(at['trains'])} of {len(tried)} learning rates from {tried[0]:g} to {tried[-1]:g}"
     if len(at["does not train"]) < len(tried):
         for word in MARKS[1:]:
             why = "not" if word == "does not train" else word
             words += f"; {why} at {', '.join(at[word])}" if at[word] else ""
-    return Finding(words, map_address(it.map))
+    return Finding(words, map_address(measurement.map))
 
 
-def loss(it: Measured) -> Finding:
+def loss(measurement: Measured) -> Finding:
     """Its final loss at its best rate, and the lowest that can be reached."""
-    floor = it.at_best[0].point.floor
-    words = f"{_span(it.loss, '.2f')} nats at its best rate, {it.best:g}"
+    floor = measurement.at_best[0].point.floor
+    words = f"{_span(measurement.loss, '.2f')} nats at its best rate, {measurement.best:g}"
     return Finding(
-        words + ("" if floor is None else f"; floor {floor:.2f}"), duel_address([it.config])
+        words + ("" if floor is None else f"; floor {floor:.2f}"),
+        duel_address([measurement.config]),
     )
 
 
-def stream(it: Measured) -> Finding:
+def stream(measurement: Measured) -> Finding:
     """The RMS of the stream after the last block, before training and after it."""
     return Finding(
-        f"RMS after the last block {_span(it.rms(0))} at the first step, {_span(it.rms(1))} at the last",
-        duel_address([it.config], probe="stream_rms"),
+        f"RMS after the last block {_span(measurement.rms(0))} at the first step, "
+        f"{_span(measurement.rms(1))} at the last",
+        duel_address([measurement.config], probe="stream_rms"),
     )
 
 
-def gradient(it: Measured) -> Finding:
+def gradient(measurement: Measured) -> Finding:
     """How much of the gradient reaches the embedding, before training and after it."""
     return Finding(
-        f"from the last block to the embedding times {_span(it.gain(0))} at the first step, "
-        f"{_span(it.gain(1))} at the last",
-        duel_address([it.config], probe="grad_hidden"),
+        f"from the last block to the embedding times {_span(measurement.gain(0))} at the first step, "
+        f"{_span(measurement.gain(1))} at the last",
+        duel_address([measurement.config], probe="grad_hidden"),
     )
 
 
-def _span(it: Spread, form: str = ".2g") -> str:
+def _span(spread: Spread, form: str = ".2g") -> str:
     """Median and range: "1.26 (1.25 to 1.27)"."""
-    middle, low, high = (format(x, form) for x in (it.median, it.low, it.high))
+    middle, low, high = (format(x, form) for x in (spread.median, spread.low, spread.high))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -129,9 +131,9 @@ def used(scheme: str) -> Finding:
     stacks = len(census().models)
     words = f"{len(users(scheme))} of {stacks} stacks of blocks in the census"
     for other in same_blocks(scheme):
-        if found := users(other):
+        if models := users(other):
             words += (
-                f"; {len(found)} as {SCHEMES.label(other)}, which differs only by the norm on the "
+                f"; {len(models)} as {SCHEMES.label(other)}, which differs only by the norm on the "
                 "embedding"
             )
     return Finding(words, CENSUS)
@@ -148,20 +150,23 @@ def modern(scheme: str) -> Measured | None:
 def path(scheme: str) -> Finding | None:
     """The factor of a gradient on its way down a sublayer by the placement's record, and what all
     blocks together did to it."""
-    it = modern(scheme)
-    if it is None:
+    measurement = modern(scheme)
+    if measurement is None:
         return None
-    found = gradient(it)
+    gradient_finding = gradient(measurement)
     factors = (
-        plain(latex.partition("= ")[2]) for _, latex in gradient_path(scheme, it.config.depth)
+        plain(latex.partition("= ")[2])
+        for _, latex in gradient_path(scheme, measurement.config.depth)
     )
-    return Finding(f"{' or '.join(factors)} a sublayer; {found.text}", found.to)
+    return Finding(
+        f"{' or '.join(factors)} a sublayer; {gradient_finding.text}", gradient_finding.to
+    )
 
 
 def _of(read: Callable[[Measured], Finding]) -> Callable[[str], Finding | None]:
     def find(scheme: str) -> Finding | None:
-        it = modern(scheme)
-        return None if it is None else read(it)
+        measurement = modern(scheme)
+        return None if measurement is None else read(measurement)
 
     return find
 
@@ -188,10 +193,14 @@ def deepest(key: str, scheme: str) -> int | None:
     """The largest depth of a map up to which some rate trains; 0 for none, None where not measured."""
     axis = standard(key).grid.axis("depth")
     assert axis is not None
-    found = [measured(key, scheme, depth=depth) for depth in axis.values]
-    if None in found:
+    measurements = [measured(key, scheme, depth=depth) for depth in axis.values]
+    if None in measurements:
         return None
-    good = [d for d, it in zip(axis.values, found, strict=True) if it is not None and it.trained]
+    good = [
+        d
+        for d, measurement in zip(axis.values, measurements, strict=True)
+        if measurement is not None and measurement.trained
+    ]
     return max(good, default=0)
 
 
@@ -217,11 +226,13 @@ def initialisation(scheme: str) -> Finding | None:
     assert inits is not None
     most = []
     for init in inits.values:
-        found = [measured("init", scheme, depth=d, init=init) for d in depths.values]
-        if None in found:
+        measurements = [measured("init", scheme, depth=d, init=init) for d in depths.values]
+        if None in measurements:
             return None
         good = [
-            d for d, it in zip(depths.values, found, strict=True) if it is not None and it.trained
+            d
+            for d, measurement in zip(depths.values, measurements, strict=True)
+            if measurement is not None and measurement.trained
         ]
         most.append(f"{INITS.label(init)} {max(good, default=0)}")
     return Finding(
@@ -282,10 +293,11 @@ def table() -> dict[str, dict[str, TableCell]]:
     """The cells by placement and property."""
     return {
         scheme: {
-            one.key: TableCell(
-                tuple(claim_line(key) for key in one.claims.get(scheme, ())), one.measure(scheme)
+            column.key: TableCell(
+                tuple(claim_line(key) for key in column.claims.get(scheme, ())),
+                column.measure(scheme),
             )
-            for one in PROPERTIES
+            for column in PROPERTIES
         }
         for scheme in ROWS
     }
@@ -293,5 +305,5 @@ def table() -> dict[str, dict[str, TableCell]]:
 
 def claims_about(scheme: str) -> tuple[ClaimLine, ...]:
     """All claims of a placement's row, each once."""
-    keys = dict.fromkeys(key for one in PROPERTIES for key in one.claims.get(scheme, ()))
+    keys = dict.fromkeys(key for column in PROPERTIES for key in column.claims.get(scheme, ()))
     return tuple(claim_line(key) for key in keys)

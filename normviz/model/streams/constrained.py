@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -49,9 +49,9 @@ class UnmixedWire(nn.Module):
         self.sizes = (n, n, len(self.logits))
         which = [0] * n + [1] * n + [2] * len(self.logits)
         self.register_buffer("scale_of", torch.tensor(which), persistent=False)
-        self.gain_of_state = kept(nn.Parameter(torch.zeros(n * d, len(start))))
-        self.gain_start = kept(nn.Parameter(start))
-        self.gain_scale = kept(nn.Parameter(torch.full((2 + bool(self.logits),), ALPHA)))
+        self.gain_of_state = as_is(nn.Parameter(torch.zeros(n * d, len(start))))
+        self.gain_start = as_is(nn.Parameter(start))
+        self.gain_scale = as_is(nn.Parameter(torch.full((2 + bool(self.logits),), ALPHA)))
 
     def mixed(self, H: Tensor, logits: Tensor) -> Tensor:
         """The copies [B, T, n, D] after the mixing matrix that `logits` [B, T, k] describe."""

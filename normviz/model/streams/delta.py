@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -33,10 +33,10 @@ class DeltaWire(nn.Module):
         del place
         self.width, self.branch, self.dropout = config.width, branch, dropout
         self.norm_in = make_norm(config.norm, config.width, config.steps)
-        self.gain_step = kept(nn.Parameter(torch.zeros(config.width)))
-        self.gain_step_start = kept(nn.Parameter(torch.zeros(())))
-        self.gain_value = kept(nn.Parameter(torch.zeros(config.width)))
-        self.gain_value_start = kept(nn.Parameter(torch.zeros(())))
+        self.gain_step = as_is(nn.Parameter(torch.zeros(config.width)))
+        self.gain_step_start = as_is(nn.Parameter(torch.zeros(())))
+        self.gain_value = as_is(nn.Parameter(torch.zeros(config.width)))
+        self.gain_value_start = as_is(nn.Parameter(torch.zeros(())))
 
     def forward(self, x: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around

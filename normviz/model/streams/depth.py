@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -28,7 +28,7 @@ class AverageOverDepth(OneStream):
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
         starts = (F.one_hot(torch.tensor(b), b + 1).float() for b in range(1, config.depth + 1))
-        self.gains = kept(nn.ParameterList(starts))
+        self.gains = as_is(nn.ParameterList(starts))
         self.values: list[Tensor] = []
 
     def show(self, state: Tensor, block: int, tap: Tap) -> Tensor:
@@ -84,7 +84,7 @@ class DepthWire(nn.Module):
         self.branch, self.dropout = branch, dropout
         self.norm_in = make_norm(config.norm, config.width, config.steps)
         self.over: tuple[AttentionOverDepth, ...] = ()
-        self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))
+        self.query_gain = as_is(nn.Parameter(torch.zeros(config.width)))
 
     def forward(self, h: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around
@@ -112,7 +112,7 @@ class DeltaDepthWire(nn.Module):
         self.norm_in = make_norm(config.norm, config.width, config.steps)
         self.over: tuple[AttentionOverDepth, ...] = ()
         if not self.is_first:
-            self.query_gain = kept(nn.Parameter(torch.zeros(config.width)))
+            self.query_gain = as_is(nn.Parameter(torch.zeros(config.width)))
 
     def forward(self, x: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout, Linear
-from ..marks import drawn, kept
+from ..marks import as_is, drawn
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -37,7 +37,7 @@ class GatedWire(nn.Module):
         self.gate_reset_y, self.gate_reset_x = gate(), gate()
         self.gate_update_y, self.gate_update_x = gate(), gate()
         self.gate_new_y, self.gate_new_x = gate(), gate()
-        self.gain_bias = kept(nn.Parameter(torch.full((width,), 2.0)))
+        self.gain_bias = as_is(nn.Parameter(torch.full((width,), 2.0)))
 
     def forward(self, x: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around

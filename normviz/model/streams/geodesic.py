@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..sites import Tap
 from ..wire import SublayerContext
 
@@ -30,8 +30,8 @@ class GeodesicWire(nn.Module):
         super().__init__()
         del config
         self.branch, self.dropout, self.block = branch, dropout, place.block
-        self.gain_angle = kept(nn.Parameter(torch.ones(())))
-        self.gain_shift = kept(nn.Parameter(torch.zeros(())))
+        self.gain_angle = as_is(nn.Parameter(torch.ones(())))
+        self.gain_shift = as_is(nn.Parameter(torch.zeros(())))
 
     def forward(self, x: Tensor, index: int, tap: Tap, around: SublayerContext) -> Tensor:
         del around

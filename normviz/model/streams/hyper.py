@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -48,11 +48,11 @@ class HyperWire(nn.Module):
         read = torch.zeros(n, 1)
         read[(place.number - 1) % n] = 1.0
         start = torch.cat((read, torch.eye(n)), 1)
-        self.gain_start = kept(nn.Parameter(start))  # A_m and A_r, [n, 1 + n]
-        self.gain_write = kept(nn.Parameter(torch.ones(n)))  # B
-        self.gain_of_token = kept(nn.Parameter(torch.zeros(d, n + 1)))  # W of A_m and A_r
-        self.gain_write_of_token = kept(nn.Parameter(torch.zeros(d)))  # W of B
-        self.gain_scale = kept(nn.Parameter(torch.full((2,), SMALL)))  # s of A and of B
+        self.gain_start = as_is(nn.Parameter(start))  # A_m and A_r, [n, 1 + n]
+        self.gain_write = as_is(nn.Parameter(torch.ones(n)))  # B
+        self.gain_of_token = as_is(nn.Parameter(torch.zeros(d, n + 1)))  # W of A_m and A_r
+        self.gain_write_of_token = as_is(nn.Parameter(torch.zeros(d)))  # W of B
+        self.gain_scale = as_is(nn.Parameter(torch.full((2,), SMALL)))  # s of A and of B
 
     def mixes(self, unit: Tensor) -> Tensor:
         """A_m and A_r, [B, T, n, 1 + n], of copies with an RMS of 1, [B, T, n, D]."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...catalog.scheme import Place
 from ...config import RunConfig
 from ..branches import Dropout
-from ..marks import kept
+from ..marks import as_is
 from ..norms import make_norm
 from ..sites import Tap
 from ..wire import SublayerContext
@@ -55,9 +55,9 @@ class ManifoldWire(nn.Module):
         n, d = COPIES, config.width
         self.width, self.branch, self.dropout = d, branch, dropout
         self.norm_in = make_norm(config.norm, d, config.steps)
-        self.gain_of_state = kept(nn.Parameter(torch.zeros(n * d, 2 * n + n * n)))
-        self.gain_start = kept(nn.Parameter(torch.zeros(2 * n + n * n)))
-        self.gain_scale = kept(nn.Parameter(torch.full((3,), ALPHA)))  # of pre, post and res
+        self.gain_of_state = as_is(nn.Parameter(torch.zeros(n * d, 2 * n + n * n)))
+        self.gain_start = as_is(nn.Parameter(torch.zeros(2 * n + n * n)))
+        self.gain_scale = as_is(nn.Parameter(torch.full((3,), ALPHA)))  # of pre, post and res
 
     def coefficients(self, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """pre [B, T, n], post [B, T, n] and res [B, T, n, n] of a state [B, T, n D]."""

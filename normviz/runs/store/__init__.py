@@ -149,32 +149,32 @@ class Store:
                 db.execute("DELETE FROM runs WHERE id = ?", (run,))  # its steps go with it
         return why
 
-    def adopt(self, it: Recording) -> None:
+    def adopt(self, recording: Recording) -> None:
         """Store a finished run that ships with the product, unless its result is stored with its layers."""
         with self.db.transaction() as db:
-            known = self.latest(it.key)
+            known = self.latest(recording.key)
             if known is None or not known.is_done or known.is_coarse:
-                _keep(db, it, "shipped")
+                _keep(db, recording, "shipped")
 
     def adopt_cells(self, cells: Iterable[Recording]) -> None:
         """Store cells that ship with the product, except those whose results are stored."""
         with self.db.transaction() as db:
             done = self.done_keys()
-            for it in cells:
-                if it.key not in done:
-                    _keep(db, it, "shipped sweep")
+            for cell in cells:
+                if cell.key not in done:
+                    _keep(db, cell, "shipped sweep")
 
     def keep_all(self, ended: Sequence[Recording], origin: Origin) -> list[int]:
         """Store runs that have ended: all of them, or on an error none. Returns their numbers."""
         with self.db.transaction() as db:
-            return [_keep(db, one, origin) for one in ended]
+            return [_keep(db, recording, origin) for recording in ended]
 
-    def drop_writing(self, kept: Collection[str]) -> None:
-        """Delete what trained models wrote of visitors' texts, except of those whose hashes are `kept`."""
+    def drop_writing(self, hashes: Collection[str]) -> None:
+        """Delete what trained models wrote of visitors' texts, except of the texts of these `hashes`."""
         self.db.connection.execute(
             "UPDATE runs SET wrote = NULL WHERE wrote IS NOT NULL AND json_valid(config) AND "
             "json_extract(config, '$.text') NOT IN (SELECT '' UNION ALL SELECT value FROM json_each(?))",
-            (json.dumps(list(kept)),),
+            (json.dumps(list(hashes)),),
         )
 
     def done_keys(self) -> set[str]:
@@ -316,11 +316,13 @@ class Store:
             _start(db, run, started, os.getpid(), "running", time.time())
         return run
 
-    def end_observed(self, run: int, it: Recording) -> None:
+    def end_observed(self, run: int, recording: Recording) -> None:
         """Close an observed run, with what its record says by now."""
         with self.db.transaction() as db:
-            db.execute("UPDATE runs SET config = ? WHERE id = ?", (it.config.canonical(), run))
-            _end(db, run, it.status, it.first_bad, it.message)
+            db.execute(
+                "UPDATE runs SET config = ? WHERE id = ?", (recording.config.canonical(), run)
+            )
+            _end(db, run, recording.status, recording.first_bad, recording.message)
 
     # What the supervisor reads and writes
 

@@ -87,18 +87,18 @@ def in_turn(
     """The numbers of the runs in the order in which workers get them, if no other run is queued; `used`
     has the seconds that each address used lately."""
     own: dict[str, list[Waiting]] = {}
-    for one in sorted(waiting, key=lambda one: one.run):
-        if one.turn not in (None, NEXT):
-            own.setdefault(one.visitor, []).append(one)
+    for queued_run in sorted(waiting, key=lambda queued_run: queued_run.run):
+        if queued_run.turn not in (None, NEXT):
+            own.setdefault(queued_run.visitor, []).append(queued_run)
     ranked = []
     for visitor, runs in own.items():
         position = max(served.get(visitor, 0), runs[0].turn or 0)
-        there, nth = {one.run for one in runs}, 0
-        for one in runs:
-            nth += one.beside not in there
-            ranked.append(((nth, position, runs[0].run), one))
-    handed = sorted(one.run for one in waiting if one.turn is None)
-    following = sorted(one.run for one in waiting if one.turn == NEXT)
+        there, nth = {queued_run.run for queued_run in runs}, 0
+        for queued_run in runs:
+            nth += queued_run.beside not in there
+            ranked.append(((nth, position, runs[0].run), queued_run))
+    handed = sorted(queued_run.run for queued_run in waiting if queued_run.turn is None)
+    following = sorted(queued_run.run for queued_run in waiting if queued_run.turn == NEXT)
     ranked.sort(key=lambda pair: (pair[0], pair[1].run))
     return handed + following + _by_seconds(ranked, used)
 
@@ -108,15 +108,15 @@ def _by_seconds(
 ) -> list[int]:
     """The runs of ranked turns in the order of the seconds that their address would have used after them."""
     turns: dict[tuple[int, int, int], list[Waiting]] = {}
-    for rank, one in ranked:
-        turns.setdefault(rank, []).append(one)
+    for rank, queued_run in ranked:
+        turns.setdefault(rank, []).append(queued_run)
     after = dict(used)
-    found = []
+    totals = []
     for rank, runs in turns.items():
         whose = _whose(runs[0].visitor, runs[0].address)
-        after[whose] = after.get(whose, 0.0) + sum(one.seconds for one in runs)
-        found.append((after[whose], rank, [one.run for one in runs]))
-    return [run for _, _, runs in sorted(found) for run in runs]
+        after[whose] = after.get(whose, 0.0) + sum(queued_run.seconds for queued_run in runs)
+        totals.append((after[whose], rank, [queued_run.run for queued_run in runs]))
+    return [run for _, _, runs in sorted(totals) for run in runs]
 
 
 def _whose(visitor: str, address: str) -> str:

@@ -43,11 +43,11 @@ def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str 
             is_used = is_held(folder / "supervisor.lock")
             if (why := damage(path)) is None and (why := _other_schema(path)) is not None:
                 is_used = is_used or _is_open(path)
-            said = None if why is None else _anew(path, why, is_used)
+            notice = None if why is None else _anew(path, why, is_used)
             store = Store(folder)
-            if said is not None or again:
+            if notice is not None or again:
                 _number_on(store)
-            return store, said
+            return store, notice
     except OSError:  # no lock can be made here, nor a file be moved
         return Store(folder), None
 
@@ -64,8 +64,8 @@ def damage(path: Path, thorough: bool = False) -> str | None:
         db = sqlite3.connect(path, timeout=10.0)
         try:
             checked = db.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)")
-            if (said := checked.fetchone()[0]) != "ok":
-                return f"was damaged ({str(said).splitlines()[-1]})"
+            if (report := checked.fetchone()[0]) != "ok":
+                return f"was damaged ({str(report).splitlines()[-1]})"
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
             missing = ", ".join(sorted(TABLES - tables))
             schema = schema_of(db)
@@ -85,11 +85,11 @@ def _other_schema(path: Path) -> str | None:
         return None
     with closing(sqlite3.connect(path, timeout=10.0)) as db:
         try:
-            found = schema_of(db)
+            schema = schema_of(db)
         except sqlite3.Error:
             return None
-    known = found in (0, VERSION)
-    return None if known else f"had another schema ({found}, and this release reads {VERSION})"
+    known = schema in (0, VERSION)
+    return None if known else f"had another schema ({schema}, and this release reads {VERSION})"
 
 
 def _is_open(path: Path) -> bool:

@@ -240,15 +240,15 @@ def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
     )
 
 
-def keep(db: sqlite3.Connection, it: Recording, origin: str) -> int:
+def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
     """Store a run that has ended elsewhere; returns its number. Raises ValueError for one that has not
     started."""
-    if it.started is None:
-        raise ValueError(f"run {it.key} has not started, so there is nothing to keep of it")
-    run = insert(db, it.config, "running", origin, it.probes)
-    start(db, run, it.started, os.getpid(), "running", time.time() - it.seconds)
-    append(db, run, it.steps)
-    end(db, run, it.status, it.first_bad, it.message, it.wrote)
+    if recording.started is None:
+        raise ValueError(f"run {recording.key} has not started, so there is nothing to keep of it")
+    run = insert(db, recording.config, "running", origin, recording.probes)
+    start(db, run, recording.started, os.getpid(), "running", time.time() - recording.seconds)
+    append(db, run, recording.steps)
+    end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote)
     return run
 
 

@@ -80,7 +80,9 @@ def result(
     samples = [replace(sample, others=others) for sample in _samples(claim, results, seeds, first)]
     fallen = [sample.fallen() for sample in samples]
     numbers = _numbers(claim, samples)
-    points = [one.point for one in results.values() if one.point is not None]
+    points = [
+        cell_result.point for cell_result in results.values() if cell_result.point is not None
+    ]
     return ClaimResult(
         claim=claim.key,
         engine=ENGINE,
@@ -145,5 +147,5 @@ def _result_of(
     run = stored(store, cell.key, True, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
-    it = store.recording(run)
-    return CellResult(cell.config, it, point(cell, run, it))
+    recording = store.recording(run)
+    return CellResult(cell.config, recording, point(cell, run, recording))

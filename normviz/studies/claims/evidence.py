@@ -73,17 +73,17 @@ class Sample:
     def runs(self, arm: str, **where: object) -> list[CellResult]:
         """The cells of an arm that have these settings."""
         return [
-            one
-            for one in self.arms[arm]
-            if all(getattr(one.config, name) == value for name, value in where.items())
+            run
+            for run in self.arms[arm]
+            if all(getattr(run.config, name) == value for name, value in where.items())
         ]
 
     def run(self, arm: str, **where: object) -> CellResult:
         """The one cell of an arm that has these settings. Raises ValueError for none or several."""
-        found = self.runs(arm, **where)
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} cells of {arm!r} have {where}, expected is one")
-        return found[0]
+        runs = self.runs(arm, **where)
+        if len(runs) != 1:
+            raise ValueError(f"{len(runs)} cells of {arm!r} have {where}, expected is one")
+        return runs[0]
 
 
 def recording_of(cell: CellResult) -> Recording:
@@ -99,52 +99,54 @@ def point_of(cell: CellResult) -> Point:
 
 
 FINAL = Quantity(
-    "final loss, at most chance", "nats", lambda one: min(point_of(one).capped, one.lowest)
+    "final loss, at most chance", "nats", lambda run: min(point_of(run).capped, run.lowest)
 )
 """Mean loss of the last tenth of the steps; chance where it diverged or ended above."""
 
 
-def _held_out(one: CellResult) -> float:
-    it = recording_of(one)
-    measured = math.inf if it.held_out is None or point_of(one).is_lost else it.held_out
-    return min(measured, it.chance, one.lowest)
+def _held_out(run: CellResult) -> float:
+    recording = recording_of(run)
+    measured = (
+        math.inf if recording.held_out is None or point_of(run).is_lost else recording.held_out
+    )
+    return min(measured, recording.chance, run.lowest)
 
 
 HELD_OUT = Quantity("held-out loss, at most chance", "nats", _held_out)
 """The loss of the last evaluation on the batch that training never read."""
 
 
-def trains(one: CellResult) -> bool:
+def trains(run: CellResult) -> bool:
     """Whether it came at least half of the way from chance to the floor (`Point.trains`)."""
-    point = point_of(one)
-    return min(point.capped, one.lowest) <= trained_below(point.chance, point.floor)
+    point = point_of(run)
+    return min(point.capped, run.lowest) <= trained_below(point.chance, point.floor)
 
 
 def lifetime(level: float) -> Quantity:
     """Steps until the mean of ten losses is at most `level` nats; infinite where it never is."""
 
-    def of(one: CellResult) -> float:
-        it = recording_of(one)
-        below = np.flatnonzero(running_mean(it.losses)[WINDOW - 1 :] <= level)
+    def of(run: CellResult) -> float:
+        recording = recording_of(run)
+        below = np.flatnonzero(running_mean(recording.losses)[WINDOW - 1 :] <= level)
         if len(below):
             return float(below[0]) + WINDOW
-        return float(len(it.losses) + 1) if one.lowest <= level else math.inf
+        return float(len(recording.losses) + 1) if run.lowest <= level else math.inf
 
     return Quantity(f"steps until the mean of ten losses is {level:g} nats", "steps", of)
 
 
-FIRST = Quantity("loss at initialisation", "nats", lambda one: point_of(one).first)
+FIRST = Quantity("loss at initialisation", "nats", lambda run: point_of(run).first)
 
 
 GRADIENT = Quantity(
     "gradient of all parameters at step 0",
     "L2 norm",
-    lambda one: float(recording_of(one).steps.grad_norm[0]),
+    lambda run: float(recording_of(run).steps.grad_norm[0]),
 )
 
 
-def _largest_gradient(one: CellResult) -> float:
-    norms = recording_of(one).steps.grad_norm
+def _largest_gradient(run: CellResult) -> float:
+    norms = recording_of(run).steps.grad_norm
     return float(np.max(norms) / norms[0]) if np.isfinite(norms).all() else math.inf
 
 
@@ -154,8 +156,8 @@ GRADIENT_GROWTH = Quantity(
 """Before clipping; infinite where a gradient was not finite."""
 
 
-def _spike(one: CellResult) -> float:
-    norms = recording_of(one).steps.grad_norm
+def _spike(run: CellResult) -> float:
+    norms = recording_of(run).steps.grad_norm
     later = norms[len(norms) // 10 :]
     return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
 
@@ -165,7 +167,7 @@ SPIKE = Quantity("largest gradient over the median", "after the first tenth of t
 
 def setting(name: str, title: str = "") -> Quantity:
     """A setting of the run."""
-    return Quantity(title or SETTINGS[name].title, "", lambda one: float(getattr(one.config, name)))
+    return Quantity(title or SETTINGS[name].title, "", lambda run: float(getattr(run.config, name)))
 
 
 def at(probe: str, step: int, layer: int) -> Quantity:
@@ -175,9 +177,9 @@ def at(probe: str, step: int, layer: int) -> Quantity:
     first 32 and every third after: of the later steps 32 and 128 are in both.
     """
 
-    def of(one: CellResult) -> float:
-        it = recording_of(one)
-        return it.at(probe, it.last if step < 0 else step, layer)
+    def of(run: CellResult) -> float:
+        recording = recording_of(run)
+        return recording.at(probe, recording.last if step < 0 else step, layer)
 
     return Quantity(f"{probe}, layer {'L' if layer < 0 else layer}", "", of)
 
@@ -186,9 +188,9 @@ def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
     """A probe of layer `above` over that of layer `below`."""
     over, under = at(probe, step, above), at(probe, step, below)
 
-    def of(one: CellResult) -> float:
-        bottom = under.of(one)
-        return over.of(one) / bottom if bottom else math.inf
+    def of(run: CellResult) -> float:
+        bottom = under.of(run)
+        return over.of(run) / bottom if bottom else math.inf
 
     return Quantity(f"{probe}, layer {above} over layer {below}", "", of)
 
@@ -196,16 +198,18 @@ def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
 def greatest(probe: str) -> Quantity:
     """The largest value of a probe in any block at the last recorded step."""
 
-    def of(one: CellResult) -> float:
-        it = recording_of(one)
-        return max(it.at(probe, it.last, layer) for layer in range(1, it.depth + 1))
+    def of(run: CellResult) -> float:
+        recording = recording_of(run)
+        return max(
+            recording.at(probe, recording.last, layer) for layer in range(1, recording.depth + 1)
+        )
 
     return Quantity(f"largest {probe}", "", of)
 
 
 def squared(quantity: Quantity, label: str) -> Quantity:
     """Its square: a variance of an RMS."""
-    return Quantity(label, "", lambda one: quantity.of(one) ** 2)
+    return Quantity(label, "", lambda run: quantity.of(run) ** 2)
 
 
 def renamed(quantity: Quantity, label: str, unit: str = "") -> Quantity:
@@ -215,4 +219,4 @@ def renamed(quantity: Quantity, label: str, unit: str = "") -> Quantity:
 
 def lab(name: str, label: str, unit: str = "") -> Quantity:
     """What a lab measured."""
-    return Quantity(label, unit, lambda one: one.lab[name])
+    return Quantity(label, unit, lambda run: run.lab[name])

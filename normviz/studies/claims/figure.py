@@ -28,17 +28,17 @@ def series(
     if isinstance(figure, Strip):
         names = figure.names or tuple(claim.numbers)
         return [Series(n, claim.numbers[n].label, "", [0], [numbers[n]]) for n in names]
-    found = []
+    all_series = []
     for arm in claim.arms:
         first = samples[0].runs(arm)
         label, scheme = claim.arm_label(arm), first[0].config.scheme
         if isinstance(figure, Scatter):
-            runs = [one for sample in samples for one in sample.runs(arm)]
-            points = [(figure.x.of(one), [figure.y.of(one)], trains(one)) for one in runs]
-            found.append(Series(arm, label, scheme, *map(list, zip(*points, strict=True))))
+            runs = [run for sample in samples for run in sample.runs(arm)]
+            points = [(figure.x.of(run), [figure.y.of(run)], trains(run)) for run in runs]
+            all_series.append(Series(arm, label, scheme, *map(list, zip(*points, strict=True))))
             continue
         if isinstance(figure, Curve):
-            xs: list[float | str] = sorted({getattr(one.config, figure.x) for one in first})
+            xs: list[float | str] = sorted({getattr(run.config, figure.x) for run in first})
             ys = [
                 [figure.y.of(o) for s in samples for o in s.runs(arm, **{figure.x: x})] for x in xs
             ]
@@ -46,14 +46,14 @@ def series(
             last = [sample.runs(arm)[-1] for sample in samples]
             start = PROBES[figure.probe].first_layer
             xs = list(range(start, last[0].config.depth + 1))
-            ys = [[_layer(one, figure, int(x)) for one in last] for x in xs]
-        found.append(Series(arm, label, scheme, xs, ys))
-    return found
+            ys = [[_layer(run, figure, int(x)) for run in last] for x in xs]
+        all_series.append(Series(arm, label, scheme, xs, ys))
+    return all_series
 
 
-def _layer(one: CellResult, figure: Layers, layer: int) -> float:
-    it = recording_of(one)
-    return it.at(figure.probe, it.last if figure.step < 0 else figure.step, layer)
+def _layer(run: CellResult, figure: Layers, layer: int) -> float:
+    recording = recording_of(run)
+    return recording.at(figure.probe, recording.last if figure.step < 0 else figure.step, layer)
 
 
 def drawn(claim: Claim, result: ClaimResult) -> Figure:
@@ -61,13 +61,13 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     figure = claim.figure
     points = tuple(
         Points(
-            one.label,
-            one.scheme,
-            tuple(map(float, one.x)),
-            tuple(map(tuple, one.y)),
-            tuple(one.trains),
+            arm_series.label,
+            arm_series.scheme,
+            tuple(map(float, arm_series.x)),
+            tuple(map(tuple, arm_series.y)),
+            tuple(arm_series.trains),
         )
-        for one in result.figure
+        for arm_series in result.figure
     )
     if isinstance(figure, Strip):
         return Figure(points, "", figure.title, False, figure.log_y, is_strip=True)
@@ -96,34 +96,38 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
         return replace(
             figure,
             points=tuple(
-                replace(points, links=(links[one.arm],))
-                for one, points in zip(result.figure, figure.points, strict=True)
+                replace(points, links=(links[arm_series.arm],))
+                for arm_series, points in zip(result.figure, figure.points, strict=True)
             ),
         )
     if claim.lab:
         return figure
-    found = []
-    for one, points in zip(result.figure, figure.points, strict=True):
-        cells = claim.grid(one.arm, result.seeds, result.first).cells
+    linked_points = []
+    for arm_series, points in zip(result.figure, figure.points, strict=True):
+        cells = claim.grid(arm_series.arm, result.seeds, result.first).cells
         seeds = [
-            [cell.config for cell in sorted(cells, key=lambda it: it.at) if cell.seed == seed]
+            [cell.config for cell in sorted(cells, key=lambda cell: cell.at) if cell.seed == seed]
             for seed in range(result.seeds)
         ]
         if isinstance(claim.figure, Scatter):
             runs = [[config] for configs in seeds for config in configs]
         elif isinstance(claim.figure, Curve):
             name = claim.figure.x
-            runs = [[c for cs in seeds for c in cs if getattr(c, name) == x] for x in one.x]
+            runs = [[c for cs in seeds for c in cs if getattr(c, name) == x] for x in arm_series.x]
         else:
-            runs = [[configs[-1] for configs in seeds]] * len(one.x)
-        found.append(replace(points, links=tuple(tuple(encode((c,)) for c in cs) for cs in runs)))
-    return replace(figure, points=tuple(found))
+            runs = [[configs[-1] for configs in seeds]] * len(arm_series.x)
+        linked_points.append(
+            replace(points, links=tuple(tuple(encode((c,)) for c in cs) for cs in runs))
+        )
+    return replace(figure, points=tuple(linked_points))
 
 
 def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
     """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
-    found = rows(linked(claim, result))
-    return [{**it, "seed": result.first + it["seed"]} if "seed" in it else it for it in found]
+    point_rows = rows(linked(claim, result))
+    return [
+        {**row, "seed": result.first + row["seed"]} if "seed" in row else row for row in point_rows
+    ]
 
 
 def _runs_of_numbers(
@@ -136,20 +140,20 @@ def _runs_of_numbers(
         {name: values[seed] for name, values in result.numbers.items()}
         for seed in range(result.seeds)
     ]
-    found = {}
-    for one in result.figure:
+    links = {}
+    for arm_series in result.figure:
         duels = [
-            claim.duel(runs(one.arm, numbers), result.first + seed)
+            claim.duel(runs(arm_series.arm, numbers), result.first + seed)
             for seed, numbers in enumerate(seeds)
         ]
-        found[one.arm] = tuple(encode(lanes) if lanes else "" for lanes in duels)
-    return found
+        links[arm_series.arm] = tuple(encode(lanes) if lanes else "" for lanes in duels)
+    return links
 
 
 def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:
     """A closed form over the x range of its arm, or of all arms."""
-    own = [one for one in figure if theory.arm in ("", one.arm)]
-    xs = [float(x) for one in own for x in one.x]
+    own = [arm_series for arm_series in figure if theory.arm in ("", arm_series.arm)]
+    xs = [float(x) for arm_series in own for x in arm_series.x]
     low, high = min(xs), max(xs)
     x0, y0 = float(own[0].x[0]), median(own[0].y[0])
     if log_x:
@@ -157,5 +161,5 @@ def _line(theory: Theory, figure: Sequence[Series], log_x: bool) -> Line:
     else:
         fine = [low + (high - low) * i / (FINE - 1) for i in range(FINE)]
     ys = [theory.of(x, x0, y0) for x in fine]
-    kept = [(x, y) for x, y in zip(fine, ys, strict=True) if math.isfinite(y)]
-    return Line(f"{theory.label} ({theory.assumes})", tuple(kept))
+    finite_points = [(x, y) for x, y in zip(fine, ys, strict=True) if math.isfinite(y)]
+    return Line(f"{theory.label} ({theory.assumes})", tuple(finite_points))

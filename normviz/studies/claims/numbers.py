@@ -37,9 +37,11 @@ def layer_slope(arm: str, y: str, x: str, step: int, **where: object) -> Of:
     """Exponent p of y ~ x^p over the blocks of one run, for two probes."""
 
     def of(sample: Sample) -> float:
-        it = recording_of(sample.run(arm, **where))
-        layers = range(1, it.depth + 1)
-        return log_slope([it.at(x, step, b) for b in layers], [it.at(y, step, b) for b in layers])
+        recording = recording_of(sample.run(arm, **where))
+        layers = range(1, recording.depth + 1)
+        return log_slope(
+            [recording.at(x, step, b) for b in layers], [recording.at(y, step, b) for b in layers]
+        )
 
     return of
 
@@ -49,9 +51,9 @@ def growth_ratio(arm: str, what: Literal["power", "misfit"], **where: object) ->
     or the squared error of an exponential over that of the power law, both fitted to the logarithm."""
 
     def of(sample: Sample) -> float:
-        it = recording_of(sample.run(arm, **where))
-        blocks = np.arange(1, it.depth + 1)
-        logs = np.log([it.at("stream_rms", it.last, int(b)) ** 2 for b in blocks])
+        recording = recording_of(sample.run(arm, **where))
+        blocks = np.arange(1, recording.depth + 1)
+        logs = np.log([recording.at("stream_rms", recording.last, int(b)) ** 2 for b in blocks])
         power, error = _fitted(np.log(blocks), logs)
         return power if what == "power" else _fitted(blocks, logs)[1] / error
 
@@ -68,10 +70,13 @@ def chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> Of:
     """The rate whose mean quantity over the seeds on which rates are chosen is the lowest."""
 
     def of(sample: Sample) -> float:
-        rates = sorted({one.config.lr for one in sample.runs(arm, **where)})
+        rates = sorted({run.config.lr for run in sample.runs(arm, **where)})
         return min(
             rates,
-            key=lambda lr: fmean(quantity.of(it.run(arm, lr=lr, **where)) for it in sample.others),
+            key=lambda lr: fmean(
+                quantity.of(choosing_sample.run(arm, lr=lr, **where))
+                for choosing_sample in sample.others
+            ),
         )
 
     return of
@@ -86,7 +91,7 @@ def at_chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> 
 def largest(arm: str, name: str, **where: object) -> Of:
     """The largest value of a setting that trains; 0 where none does."""
     return lambda sample: max(
-        (float(getattr(one.config, name)) for one in sample.runs(arm, **where) if trains(one)),
+        (float(getattr(run.config, name)) for run in sample.runs(arm, **where) if trains(run)),
         default=0.0,
     )
 
@@ -100,7 +105,7 @@ def best_rate(arm: str, **where: object) -> Of:
     """The rate with the lowest held-out loss on the seed itself. A number to be compared, and no rate to
     judge a loss at."""
     return lambda sample: (
-        min(sample.runs(arm, **where), key=lambda one: (HELD_OUT.of(one), one.config.lr)).config.lr
+        min(sample.runs(arm, **where), key=lambda run: (HELD_OUT.of(run), run.config.lr)).config.lr
     )
 
 
@@ -116,9 +121,9 @@ def separation(quantity: Quantity, arms: Sequence[str] = ()) -> Of:
     NaN where all train, or none does."""
 
     def of(sample: Sample) -> float:
-        runs = [one for arm in arms or sample.arms for one in sample.arms[arm]]
-        good = [quantity.of(one) for one in runs if trains(one)]
-        bad = [quantity.of(one) for one in runs if not trains(one)]
+        runs = [run for arm in arms or sample.arms for run in sample.arms[arm]]
+        good = [quantity.of(run) for run in runs if trains(run)]
+        bad = [quantity.of(run) for run in runs if not trains(run)]
         if not good or not bad:
             return math.nan
         return fmean((a > b) + (a == b) / 2 for a in good for b in bad)
@@ -128,7 +133,7 @@ def separation(quantity: Quantity, arms: Sequence[str] = ()) -> Of:
 
 def how_many_train(arm: str, **where: object) -> Of:
     """How many of the cells with these settings train."""
-    return lambda sample: float(sum(trains(one) for one in sample.runs(arm, **where)))
+    return lambda sample: float(sum(trains(run) for run in sample.runs(arm, **where)))
 
 
 def over(first: Of, second: Of) -> Of:
@@ -202,6 +207,6 @@ def sensitivity(arm: str) -> Number:
     """Learning-rate sensitivity of Wortsman et al. 2023 over the arm's rates."""
 
     def of(sample: Sample) -> float:
-        return wortsman([one.point for one in sample.runs(arm) if one.point is not None])[0]
+        return wortsman([run.point for run in sample.runs(arm) if run.point is not None])[0]
 
     return Number(f"learning-rate sensitivity, {arm}", of, ".3f", "nats")

@@ -211,12 +211,12 @@ class Claim:
         choose come last."""
         asked = [(seeds or self.seeds, first)]
         asked += [(self.choosing, first + APART)] if self.choosing else []
-        found: dict[str, Cell] = {}
+        cells: dict[str, Cell] = {}
         for arm in self.arms:
             for n, start in asked:
                 for cell in self.grid(arm, n, start).cells:
-                    found.setdefault(cell.key, cell)
-        return tuple(found.values())
+                    cells.setdefault(cell.key, cell)
+        return tuple(cells.values())
 
     def whole(self, seeds: int | None = None, first: int = 0) -> Grid:
         """All its runs as one grid without axes, as a sweep takes it."""
@@ -254,10 +254,10 @@ class Claim:
 
         A lab that measures at initialisation has no runs; its duel trains for the default steps.
         """
-        found = dict.fromkeys(self._pick(arm, where, seed) for arm, where in picks)
+        lanes = dict.fromkeys(self._pick(arm, where, seed) for arm, where in picks)
         if self.lab:
-            found = [lane.replace(steps=lane.steps or RunConfig().steps) for lane in found]
-        return tuple(found)[:4]
+            lanes = [lane.replace(steps=lane.steps or RunConfig().steps) for lane in lanes]
+        return tuple(lanes)[:4]
 
     def _pick(self, arm: str, where: Mapping[str, object], seed: int) -> RunConfig:
         cells = [cell for cell in self.grid(arm, 1, seed).cells if fits(cell.config, where)]

@@ -54,8 +54,8 @@ Z95 = 1.959964
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a check found: its outcome, and the evidence in a few words."""
+class Judgement:
+    """The judgement of a check: its outcome, and the evidence in a few words."""
 
     outcome: Outcome
     evidence: str
@@ -94,15 +94,15 @@ class Between(OfOne):
 
     ratio: bool = False
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """By the interval of the mean. A number that is not finite leaves it undecided."""
         values = numbers[self.name]
         if few := _few(values, SEEDS):
             return few
         mean = interval(values, self.ratio)
         if mean is None:
-            return Found("undecided", f"not finite in some of {len(values)} seeds")
-        return Found(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
+            return Judgement("undecided", f"not finite in some of {len(values)} seeds")
+        return Judgement(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -115,14 +115,14 @@ class Between(OfOne):
 class Most(OfOne):
     """In most seeds the number lies from `low` to `high`."""
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """By a sign test over the seeds. What is not a number lies nowhere."""
         values = numbers[self.name]
         inside = sum(self.low <= x <= self.high for x in values)
         evidence = f"in {inside} of {len(values)} seeds"
         if is_majority(inside, len(values)):
-            return Found("true", evidence)
-        return Found(
+            return Judgement("true", evidence)
+        return Judgement(
             "false" if is_majority(len(values) - inside, len(values)) else "undecided", evidence
         )
 
@@ -137,17 +137,17 @@ class Correlated(OfOne):
 
     placements: int = 0
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """By the interval over placements of the mean over the seeds, whose scatter is not counted (Fisher's
         transformation, with the variance of Bonett and Wright 2000, doi:10.1007/BF02294183)."""
         mean = fmean(numbers[self.name])
         if not abs(mean) < 1:
-            return Found("undecided", f"mean {mean:g}, which has no interval")
+            return Judgement("undecided", f"mean {mean:g}, which has no interval")
         half = Z95 * math.sqrt((1 + mean**2 / 2) / (self.placements - 3))
         low, high = (math.tanh(math.atanh(mean) + end) for end in (-half, half))
-        found = Interval(mean, low, high, self.placements)
-        return Found(
-            _placed(found, self.low, self.high),
+        correlation = Interval(mean, low, high, self.placements)
+        return Judgement(
+            _placed(correlation, self.low, self.high),
             f"mean {mean:.3g} ({low:.3g} to {high:.3g}, {self.placements} placements)",
         )
 
@@ -161,15 +161,15 @@ class Correlated(OfOne):
 class Fact(OfOne):
     """A number that no seed changes lies from `low` to `high`."""
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """True or false; undecided where the seeds differ after all."""
         values = set(numbers[self.name])
         if len(values) > 1:
-            return Found(
+            return Judgement(
                 "undecided", f"{min(values):g} to {max(values):g}, though no seed should matter"
             )
         (value,) = values
-        return Found("true" if self.low <= value <= self.high else "false", f"{value:.4g}")
+        return Judgement("true" if self.low <= value <= self.high else "false", f"{value:.4g}")
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -186,7 +186,7 @@ class Less(OfTwo):
     matters: float = 0.0
     ratio: bool = False
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """False if the other one is less."""
         values, others = numbers[self.name], numbers[self.other]
         if few := _few(values, SEEDS):
@@ -197,7 +197,7 @@ class Less(OfTwo):
         else:
             mean, equal, size = _difference(values, others), 0.0, self.matters
         if mean is None:
-            return Found("undecided", f"not finite in some of {len(values)} seeds")
+            return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         name = "quotient" if self.ratio else "difference"
         near = (math.exp(-size), math.exp(size)) if self.ratio else (-size, size)
         outcome: Outcome = "undecided"
@@ -205,7 +205,7 @@ class Less(OfTwo):
             outcome = "no difference"
         elif not mean.low <= equal <= mean.high:
             outcome = "true" if mean.high < equal else "false"
-        return Found(outcome, f"{name} {_ends(mean)}")
+        return Judgement(outcome, f"{name} {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -221,7 +221,7 @@ class Less(OfTwo):
 class LessInMost(OfTwo):
     """One number is less than another in most pairs of seeds, by a sign test; ties count for neither."""
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """False if the other one is less in most pairs, no difference if most are equal."""
         pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
         less, more = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
@@ -230,8 +230,8 @@ class LessInMost(OfTwo):
         counted: tuple[tuple[int, Outcome], ...] = (
             (less, "true"), (more, "false"), (equal, "no difference"),
         )  # fmt: skip
-        found: list[Outcome] = [word for count, word in counted if is_majority(count, n)]
-        return Found(found[0] if found else "undecided", evidence)
+        outcomes: list[Outcome] = [word for count, word in counted if is_majority(count, n)]
+        return Judgement(outcomes[0] if outcomes else "undecided", evidence)
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -247,15 +247,15 @@ class NotWorse(OfTwo):
 
     by: float
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """By the 90 % interval, whose ends are one-sided 95 % limits."""
         values, others = numbers[self.name], numbers[self.other]
         if few := _few(values, SEEDS):
             return few
         mean = _difference(values, others, "90 %")
         if mean is None:
-            return Found("undecided", f"not finite in some of {len(values)} seeds")
-        return Found(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
+            return Judgement("undecided", f"not finite in some of {len(values)} seeds")
+        return Judgement(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -271,15 +271,15 @@ class Same(OfTwo):
 
     within: float
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """By the interval of the paired difference."""
         values, others = numbers[self.name], numbers[self.other]
         if few := _few(values, SEEDS):
             return few
         mean = _difference(values, others)
         if mean is None:
-            return Found("undecided", f"not finite in some of {len(values)} seeds")
-        return Found(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
+            return Judgement("undecided", f"not finite in some of {len(values)} seeds")
+        return Judgement(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -300,14 +300,14 @@ class All:
         """Names of the numbers that the check reads."""
         return tuple(dict.fromkeys(name for check in self.checks for name in check.names))
 
-    def found(self, numbers: Numbers) -> Found:
+    def judge(self, numbers: Numbers) -> Judgement:
         """True if all checks are, false if one is, else undecided."""
-        founds = [check.found(numbers) for check in self.checks]
-        outcomes = {one.outcome for one in founds}
+        judgements = [check.judge(numbers) for check in self.checks]
+        outcomes = {judgement.outcome for judgement in judgements}
         outcome: Outcome = "false" if "false" in outcomes else "undecided"
         if outcomes == {"true"}:
             outcome = "true"
-        return Found(outcome, "; ".join(one.evidence for one in founds))
+        return Judgement(outcome, "; ".join(judgement.evidence for judgement in judgements))
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -329,38 +329,42 @@ class Part:
         """The part as a sentence."""
         return f"{self.says}: {self.check.sentence(labels)}"
 
-    def found(self, numbers: Numbers, fallen: Numbers) -> Found:
+    def judge(self, numbers: Numbers, fallen: Numbers) -> Judgement:
         """Its outcome; undecided where it would change if a run that still fell came down to the floor.
 
         `fallen` has those numbers again, as they would be then.
         """
-        found = self.check.found(numbers)
+        judgement = self.check.judge(numbers)
         choices = [
             (name, numbers[name], fallen[name]) for name in self.check.names if name in fallen
         ]
         for values in product(*((measured, lower) for _, measured, lower in choices)):
             other = {name: value for (name, _, _), value in zip(choices, values, strict=True)}
-            if self.check.found({**numbers, **other}).outcome != found.outcome:
-                return Found("undecided", f"{found.evidence}; a run that it reads still fell")
-        return found
+            if self.check.judge({**numbers, **other}).outcome != judgement.outcome:
+                return Judgement(
+                    "undecided", f"{judgement.evidence}; a run that it reads still fell"
+                )
+        return judgement
 
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """The verdict: its kind, and what each part says and found."""
+    """The verdict: its kind, and what each part says and its judgement."""
 
     kind: Kind
-    parts: tuple[tuple[str, Found], ...]
+    parts: tuple[tuple[str, Judgement], ...]
 
     @property
     def outcomes(self) -> str:
         """The first letters of the parts' outcomes: "tfu"."""
-        return "".join(found.outcome[0] for _, found in self.parts)
+        return "".join(judgement.outcome[0] for _, judgement in self.parts)
 
     @property
     def sentence(self) -> str:
         """The verdict with the number of parts: "holds in part (1 of 3 parts true, 2 undecided)"."""
-        counts = [(word, sum(found.outcome == word for _, found in self.parts)) for word in MARKS]
+        counts = [
+            (word, sum(judgement.outcome == word for _, judgement in self.parts)) for word in MARKS
+        ]
         words = [f"{count} {word}" for word, count in counts if count]
         if len(words) == 1:
             return self.kind
@@ -371,15 +375,16 @@ class ClaimVerdict:
     def lines(self) -> list[str]:
         """The parts as a list of ticks, crosses and dashes, one a line."""
         return [
-            f"{MARKS[it.outcome]} {says}: {it.outcome} ({it.evidence})" for says, it in self.parts
+            f"{MARKS[judgement.outcome]} {says}: {judgement.outcome} ({judgement.evidence})"
+            for says, judgement in self.parts
         ]
 
 
 def judge(rule: Sequence[Part], numbers: Numbers, fallen: Numbers | None = None) -> ClaimVerdict:
     """The verdict of a rule; `numbers` holds one list of seeds per name, and `fallen` those again that a
-    run that still fell could change (see `Part.found`)."""
-    parts = tuple((part.says, part.found(numbers, fallen or {})) for part in rule)
-    outcomes = {found.outcome for _, found in parts}
+    run that still fell could change (see `Part.judge`)."""
+    parts = tuple((part.says, part.judge(numbers, fallen or {})) for part in rule)
+    outcomes = {judgement.outcome for _, judgement in parts}
     kind: Kind = "undecided"
     if "true" in outcomes:
         kind = "holds" if outcomes == {"true"} else "holds in part"
@@ -410,9 +415,9 @@ def _printed(x: float, form: str) -> str:
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
-def _few(values: Sequence[float], needed: int) -> Found | None:
+def _few(values: Sequence[float], needed: int) -> Judgement | None:
     n = len(values)
-    return Found("undecided", f"{n} seeds, needed are {needed}") if n < needed else None
+    return Judgement("undecided", f"{n} seeds, needed are {needed}") if n < needed else None
 
 
 def _difference(

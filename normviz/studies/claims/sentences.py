@@ -6,7 +6,7 @@ from typing import Any
 
 from ...formats import duration
 from .record import Claim
-from .rule import ClaimVerdict, Found
+from .rule import ClaimVerdict, Judgement
 from .stored import ClaimResult, finding, plain
 
 NOT_RUN = "not run"
@@ -30,7 +30,9 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core{flat}"
 
 
-def changed_parts(there: ClaimVerdict, here: ClaimVerdict) -> list[tuple[str, Found, Found]]:
+def changed_parts(
+    there: ClaimVerdict, here: ClaimVerdict
+) -> list[tuple[str, Judgement, Judgement]]:
     """The parts of a rule with another outcome on other seeds: what each says, and what was found there
     and here."""
     pairs = zip(there.parts, here.parts, strict=True)
@@ -97,8 +99,8 @@ def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None
         "scope": claim.scope,
         "verdict": verdict.kind,
         "parts": [
-            {"says": says, "outcome": found.outcome, "evidence": found.evidence}
-            for says, found in verdict.parts
+            {"says": says, "outcome": judgement.outcome, "evidence": judgement.evidence}
+            for says, judgement in verdict.parts
         ],
         "finding": finding(claim, result),
         "changed": claim.changed,

@@ -89,11 +89,11 @@ class ClaimResult:
 
 def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
-    found, seeds = {}, seeds and bool(claim.arms)
+    sentences, seeds = {}, seeds and bool(claim.arms)
     for name, number in claim.numbers.items():
         values = result.numbers[name]
-        found[name] = value_sentence(values, number.form, seeds) + _unit(number, median(values))
-    return found
+        sentences[name] = value_sentence(values, number.form, seeds) + _unit(number, median(values))
+    return sentences
 
 
 def _unit(number: Number, value: float) -> str:
@@ -110,8 +110,9 @@ def finding(claim: Claim, result: ClaimResult) -> str:
         return f"{claim.label}: {verdict.sentence}."
     medians = {name: median(result.numbers[name]) for name in claim.numbers}
     words = {
-        name: value_sentence([medians[name]], it.form, seeds=False) + _unit(it, medians[name])
-        for name, it in claim.numbers.items()
+        name: value_sentence([medians[name]], number.form, seeds=False)
+        + _unit(number, medians[name])
+        for name, number in claim.numbers.items()
     }
     return sentence.format(**words)
 
@@ -138,27 +139,30 @@ def held_out_characters(claim: Claim) -> int:
     if claim.lab or not any("held-out loss" in number.label for number in claim.numbers.values()):
         return 0
     configs = (cell.config for cell in claim.cells(1))
-    return max((it.batch * it.seq_len for it in configs if it.task == "prose_split"), default=0)
+    return max(
+        (config.batch * config.seq_len for config in configs if config.task == "prose_split"),
+        default=0,
+    )
 
 
 def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     """For what the chosen learning rate is the lowest or the highest of those that were tried."""
-    found = []
+    labels = []
     for name, number in claim.numbers.items():
         if number.rates:
             tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
             if result.numbers[name][0] in (min(tried), max(tried)):
-                found.append(number.label.split(", ", 1)[1])
-    return found
+                labels.append(number.label.split(", ", 1)[1])
+    return labels
 
 
 def misfits(result: ClaimResult) -> str:
     """Of a scatter: how many runs train, and for how many of each arm the cut of x that is wrong for the
     fewest is wrong."""
     runs = [
-        (float(x), good, one.label)
-        for one in result.figure
-        for x, good in zip(one.x, one.trains, strict=True)
+        (float(x), good, arm_series.label)
+        for arm_series in result.figure
+        for x, good in zip(arm_series.x, arm_series.trains, strict=True)
     ]
     cuts = sorted({x for x, _, _ in runs})
     wrong = min(
@@ -182,13 +186,14 @@ def write(result: ClaimResult, path: Path) -> None:
 
 def read_result(path: Path) -> ClaimResult:
     """Read a result."""
-    it = json.loads(path.read_text())
-    it["numbers"] = {name: _numbers(values) for name, values in it["numbers"].items()}
-    it["fallen"] = {name: _numbers(values) for name, values in it["fallen"].items()}
-    it["figure"] = [
-        Series(**(one | {"y": [_numbers(values) for values in one["y"]]})) for one in it["figure"]
+    fields = json.loads(path.read_text())
+    fields["numbers"] = {name: _numbers(values) for name, values in fields["numbers"].items()}
+    fields["fallen"] = {name: _numbers(values) for name, values in fields["fallen"].items()}
+    fields["figure"] = [
+        Series(**(arm_series | {"y": [_numbers(values) for values in arm_series["y"]]}))
+        for arm_series in fields["figure"]
     ]
-    return ClaimResult(**it)
+    return ClaimResult(**fields)
 
 
 def folder() -> Path:
@@ -218,9 +223,9 @@ def _read(path: Path, _changed: int, claim: Claim) -> ClaimResult | None:
 def plain(value: Any) -> Any:
     """A value for JSON: six digits of a number, "inf", and null for NaN."""
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(part) for part in value]
     if isinstance(value, float):
         if math.isinf(value):
             return "inf" if value > 0 else "-inf"

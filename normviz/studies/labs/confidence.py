@@ -32,7 +32,7 @@ def measure(config: RunConfig) -> dict[str, float]:
         raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
     tokens, targets = held_out
     first = begun(config)[0].eval()
-    found = {
+    readings = {
         "start": float(first(tokens).std()),
         "hidden_start": float(output(first, tokens).square().mean().sqrt()),
     }
@@ -48,7 +48,7 @@ def measure(config: RunConfig) -> dict[str, float]:
         min(losses, key=lambda factor: losses[factor]) if math.isfinite(losses[1.0]) else math.nan
     )
     return {
-        **found, "end": float(logits.std()),
+        **readings, "end": float(logits.std()),
         "hidden_end": float(output(model, tokens).square().mean().sqrt()),
         "factor": best, "loss": losses[1.0],
     }  # fmt: skip

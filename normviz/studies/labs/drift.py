@@ -27,14 +27,14 @@ class Inputs:
     channels over its RMS."""
 
     def __init__(self) -> None:
-        self.found: list[Tensor] = []
+        self.statistics: list[Tensor] = []
 
     def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
         del index
         if site == "branch_in":
             channels = x.detach().flatten(0, -2).double()
             both = torch.stack((channels.mean(0), channels.std(0)))
-            self.found.append(both / channels.square().mean().sqrt())
+            self.statistics.append(both / channels.square().mean().sqrt())
         return x
 
 
@@ -68,4 +68,4 @@ def statistics(model: Transformer, tokens: Tensor) -> Tensor:
     """[branches, 2, D] of all branches' inputs, over their RMS."""
     tap = Inputs()
     model(tokens, tap)
-    return torch.stack(tap.found)
+    return torch.stack(tap.statistics)

@@ -34,12 +34,12 @@ class Sizes:
     """A tap that keeps the stream's RMS after the embedding and each block."""
 
     def __init__(self) -> None:
-        self.found: list[float] = []
+        self.rms: list[float] = []
 
     def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
         del index
         if site == "stream":
-            self.found.append(float(x.square().mean().sqrt()))
+            self.rms.append(float(x.square().mean().sqrt()))
         return x
 
 
@@ -62,7 +62,7 @@ def measure(config: RunConfig) -> dict[str, float]:
     deep = costs[config.depth // 2 :]
     return {
         "loss": whole, "first": costs[0], "deep": sum(deep) / len(deep), "rank": spearman(costs),
-        "mean": sum(costs) / len(costs), "growth": sizes.found[-1] / sizes.found[1],
+        "mean": sum(costs) / len(costs), "growth": sizes.rms[-1] / sizes.rms[1],
     }  # fmt: skip
 
 

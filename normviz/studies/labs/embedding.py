@@ -17,11 +17,11 @@ def measure(config: RunConfig) -> dict[str, float]:
     """`at_S`: L2 norm of the first block's parameter gradient; `slope_small` and `slope_large`, of
     its logarithm over that of the standard deviation, from the first to the second and on to the third."""
     norms = [gradient(config, factor) for factor in FACTORS]
-    found = {f"at_{factor:g}": norm for factor, norm in zip(FACTORS, norms, strict=True)}
+    readings = {f"at_{factor:g}": norm for factor, norm in zip(FACTORS, norms, strict=True)}
     for name, i in (("slope_small", 0), ("slope_large", 1)):
         rise = math.log(norms[i + 1] / norms[i])
-        found[name] = rise / math.log(FACTORS[i + 1] / FACTORS[i])
-    return found
+        readings[name] = rise / math.log(FACTORS[i + 1] / FACTORS[i])
+    return readings
 
 
 def gradient(config: RunConfig, std: float) -> float:

@@ -43,16 +43,16 @@ def measure(config: RunConfig) -> dict[str, float]:
     model, task = begun(c)
     parameters = [p for p in model.parameters() if p.requires_grad]
     scale = settled(model, task, parameters, c) if c.optimizer == "adamw" else None
-    found = {
+    readings = {
         f"start{key}": value for key, value in both(model, task, 0, parameters, scale, c).items()
     }
     scale = trained(model, task, parameters, c)
-    found |= {
+    readings |= {
         f"later{key}": value
         for key, value in both(model, task, c.steps, parameters, scale, c).items()
     }
     with torch.no_grad():
-        return {**found, "loss": float(model.loss(*batch(task, c.steps)))}
+        return {**readings, "loss": float(model.loss(*batch(task, c.steps)))}
 
 
 def both(
@@ -86,7 +86,7 @@ def sharpness(product: Product, size: int) -> float:
     keeps all directions, each orthogonal to those before. NaN where a product is not finite."""
     v = torch.randn(size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     directions, diagonal, beside = [v / v.norm()], list[float](), list[float]()
-    found = math.nan
+    eigenvalue = math.nan
     for _ in range(min(ROUNDS, size)):
         w = product(directions[-1])
         if not torch.isfinite(w).all():
@@ -96,13 +96,15 @@ def sharpness(product: Product, size: int) -> float:
         for _ in range(2):  # twice, as rounding leaves a part of the earlier directions
             w = w - basis.T @ (basis @ w)
         small = torch.diag(w.new_tensor(diagonal)) + torch.diag(w.new_tensor(beside), 1)
-        before, found = found, float(torch.linalg.eigvalsh(small, UPLO="U")[-1])
+        before, eigenvalue = eigenvalue, float(torch.linalg.eigvalsh(small, UPLO="U")[-1])
         length = float(w.norm())
-        if abs(found - before) <= CLOSE * abs(found) or length <= 1e-10 * max(map(abs, diagonal)):
+        if abs(eigenvalue - before) <= CLOSE * abs(eigenvalue) or length <= 1e-10 * max(
+            map(abs, diagonal)
+        ):
             break
         directions.append(w / length)
         beside.append(length)
-    return found
+    return eigenvalue
 
 
 def settled(

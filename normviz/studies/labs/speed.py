@@ -25,17 +25,17 @@ def measure(config: RunConfig) -> dict[str, float]:
     A seed is a repeat. Raises BusyError where something trains for long.
     """
     tokens = config.batch * config.seq_len
-    found = _measured(
+    measurement = _measured(
         CostSetting(config.width, tokens, 1, config.device, SECONDS), config.init_seed
     )
     variant = CONTROL if config.norm == REFERENCE else config.norm
     saved = {
-        context: 100 * (1 - found.row(variant, context).ratio.median)
+        context: 100 * (1 - measurement.row(variant, context).ratio.median)
         for context in ("step", "alone")
     }
     if variant == LIBRARY:
         for context in ("step", "alone"):
-            rms, ln = (found.row(f"{norm}_hand", context) for norm in (LIBRARY, REFERENCE))
+            rms, ln = (measurement.row(f"{norm}_hand", context) for norm in (LIBRARY, REFERENCE))
             saved[f"hand_{context}"] = 100 * (1 - rms.ratio.median / ln.ratio.median)
     return saved
 
@@ -43,4 +43,4 @@ def measure(config: RunConfig) -> dict[str, float]:
 @cache
 def _measured(setting: CostSetting, _repeat: int) -> Measurement:
     """All norms are measured together, so those of one repeat share their measurement."""
-    return next(it for it in run(setting, home()) if isinstance(it, Measurement))
+    return next(event for event in run(setting, home()) if isinstance(event, Measurement))

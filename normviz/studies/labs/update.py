@@ -23,16 +23,16 @@ def measure(config: RunConfig) -> dict[str, float]:
     tokens, targets = batch(task, 0)
     before = output(model, tokens)
     model.loss(tokens, targets).backward()
-    found = {}
+    readings = {}
     for name in ("sgd", "adam", "sgd_matrices"):
         moved = copy.deepcopy(model)
         for (own, mine), theirs in zip(moved.named_parameters(), model.parameters(), strict=True):
-            kept = name != "sgd_matrices" or is_matrix(own, mine)
-            mine.grad = theirs.grad.clone() if kept and theirs.grad is not None else None
+            is_updated = name != "sgd_matrices" or is_matrix(own, mine)
+            mine.grad = theirs.grad.clone() if is_updated and theirs.grad is not None else None
         make = torch.optim.Adam if name == "adam" else torch.optim.SGD
         make(moved.parameters(), ADAM_RATE if name == "adam" else SGD_RATE).step()
-        found[name] = float((output(moved, tokens) - before).square().mean().sqrt())
-    return found
+        readings[name] = float((output(moved, tokens) - before).square().mean().sqrt())
+    return readings
 
 
 def is_matrix(name: str, p: torch.Tensor) -> bool:

@@ -50,8 +50,8 @@ def measure(config: RunConfig, early: bool) -> Recording:
     """
     from ...training.loop import train
 
-    kept = coarse(config)
-    record = {*kept, *looks(config)} if early else kept
+    coarse_steps = coarse(config)
+    record = {*coarse_steps, *looks(config)} if early else coarse_steps
     began, builder = time.process_time(), RecordingBuilder()
     flat: FlatDetector | None = None
     reason: str | None = None
@@ -74,6 +74,8 @@ def measure(config: RunConfig, early: bool) -> Recording:
     seconds = time.process_time() - began
     if error is not None:
         return replace(empty(config, "failed", error), seconds=seconds)
-    it = builder.recording()
-    rows = np.flatnonzero(np.isin(it.steps.layer_steps, kept))
-    return replace(it, steps=it.steps.with_layers_of(rows), message=reason, seconds=seconds)
+    recording = builder.recording()
+    rows = np.flatnonzero(np.isin(recording.steps.layer_steps, coarse_steps))
+    return replace(
+        recording, steps=recording.steps.with_layers_of(rows), message=reason, seconds=seconds
+    )

@@ -107,7 +107,7 @@ def _trained(
 
 def _keep(store: Store, ended: Ended[Cell]) -> Done:
     """Into the store, as one write."""
-    it, run = ended.result or empty(ended.task.config, "failed", ended.problem or ""), None
-    if it.status != "failed" and it.started is not None:
-        (run,) = store.keep_all([it], "sweep")
-    return Done(ended.task, it, run)
+    recording, run = ended.result or empty(ended.task.config, "failed", ended.problem or ""), None
+    if recording.status != "failed" and recording.started is not None:
+        (run,) = store.keep_all([recording], "sweep")
+    return Done(ended.task, recording, run)

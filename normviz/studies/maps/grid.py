@@ -95,14 +95,14 @@ def make(base: RunConfig, axes: Mapping[str, Sequence[Any]], seeds: int = 1) -> 
         order = sorted(range(len(line)), key=lambda i, line=line: _size(line[i]))
         orders.append(order if field in RANGES else list(range(len(line))))
         typed.append(Axis(field, tuple(line[i] for i in orders[-1])))
-    kept = [k for k, axis in enumerate(typed) if len(axis.values) > 1]
+    varied_axes = [k for k, axis in enumerate(typed) if len(axis.values) > 1]
     cells = []
     for place in product(*(range(n) for n in shape)):
         config = points[tuple(orders[k][i] for k, i in enumerate(place))]
-        for seed, one in enumerate(seeded(config, seeds)):
-            cells.append(Cell(one, tuple(place[k] for k in kept), seed))
+        for seed, seeded_config in enumerate(seeded(config, seeds)):
+            cells.append(Cell(seeded_config, tuple(place[k] for k in varied_axes), seed))
     first = next(cell.config for cell in cells)
-    grid = Grid(first, tuple(typed[k] for k in kept), seeds, tuple(cells))
+    grid = Grid(first, tuple(typed[k] for k in varied_axes), seeds, tuple(cells))
     _affordable(grid)
     return Grid(grid.base, grid.axes, seeds, coarse_first(grid))
 

@@ -38,11 +38,11 @@ def maps(
     """
     x, y = spanned(grid, fields)
     others = [axis for axis in grid.axes if axis not in (x, y)]
-    found = []
+    all_maps = []
     for values in product(*(axis.values for axis in others)):
         place = tuple((axis.field, value) for axis, value in zip(others, values, strict=True))
-        found.append(_map(grid, x, y, place, points, running, curve))
-    return found
+        all_maps.append(_map(grid, x, y, place, points, running, curve))
+    return all_maps
 
 
 def spanned(grid: Grid, fields: Fields | None = None) -> tuple[Axis, Axis]:
@@ -85,15 +85,15 @@ def _map(
     own = _cells(grid, x, y, place)
     seeds: dict[Place2, list[Point]] = {at: [] for at in own}
     where = {cell: at for at, cells in own.items() for cell in cells}
-    for one in points:
-        if one.cell in where:
-            seeds[where[one.cell]].append(one)
+    for point in points:
+        if point.cell in where:
+            seeds[where[point.cell]].append(point)
     busy = {where[cell] for cell in running if cell in where}
     cells = tuple(
         _cell(at, _where(x, y, at), seeds[at], cells, at in busy, curve)
         for at, cells in sorted(own.items())
     )
-    known = [one for group in seeds.values() for one in group]
+    known = [point for group in seeds.values() for point in group]
     words = [
         axis.shown(value) if not axis.is_ordered else f"{axis.field} {axis.shown(value)}"
         for axis in grid.axes
@@ -119,11 +119,11 @@ def _cells(grid: Grid, x: Axis, y: Axis, place: Place) -> dict[Place2, list[Cell
     i, j = grid.axes.index(x), grid.axes.index(y)
     fixed = {k: axis.values.index(value) for k, axis in enumerate(grid.axes)
              for field, value in place if field == axis.field}  # fmt: skip
-    found: dict[Place2, list[Cell]] = {}
+    cells: dict[Place2, list[Cell]] = {}
     for cell in sorted(grid.cells, key=lambda cell: cell.seed):
         if all(cell.at[k] == at for k, at in fixed.items()):
-            found.setdefault((cell.at[i], cell.at[j]), []).append(cell)
-    return found
+            cells.setdefault((cell.at[i], cell.at[j]), []).append(cell)
+    return cells
 
 
 def _frontier(seeds: dict[Place2, list[Point]], columns: int) -> tuple[int | None, ...]:

@@ -163,8 +163,8 @@ def _of(lanes: Sequence[RunConfig], name: str) -> list[Any]:
 @cache
 def standard(key: str) -> MapRequest:
     """A standard map."""
-    one = MAPS[key]
-    return ask(one.words, one.across, one.up)
+    standard_map = MAPS[key]
+    return ask(standard_map.words, standard_map.across, standard_map.up)
 
 
 def spanning() -> tuple[str, ...]:

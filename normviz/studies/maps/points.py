@@ -75,34 +75,35 @@ def trained_below(chance: float, floor: float | None) -> float:
     return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
 
 
-def point(cell: Cell, run: Run, it: Recording) -> Point:
+def point(cell: Cell, run: Run, recording: Recording) -> Point:
     """The result of a cell from its stored run and what that recorded."""
-    return _point(cell, run.id, it, is_flat(run))
+    return _point(cell, run.id, recording, is_flat(run))
 
 
-def shipped_point(cell: Cell, it: Recording) -> Point:
+def shipped_point(cell: Cell, recording: Recording) -> Point:
     """The result of a cell from a recording that ships, outside of a store: run 0."""
-    return _point(cell, 0, it, it.status == "stopped")
+    return _point(cell, 0, recording, recording.status == "stopped")
 
 
-def _point(cell: Cell, run: int, it: Recording, flat: bool) -> Point:
+def _point(cell: Cell, run: int, recording: Recording, flat: bool) -> Point:
     if flat:
-        kind, sentence = "flat", f"stopped: {it.message}"
+        kind, sentence = "flat", f"stopped: {recording.message}"
     else:
-        kind, sentence = it.verdict.kind, it.verdict.sentence
+        kind, sentence = recording.verdict.kind, recording.verdict.sentence
     return Point(
-        cell, run, kind, sentence, len(it.steps), it.final, float(it.losses[0]), it.chance,
-        it.floor, kind not in ("diverged", "flat") and still_falls(it.losses, it.chance), it.seconds,
-        it.started.engine if it.started else "eager",
+        cell, run, kind, sentence, len(recording.steps), recording.final, float(recording.losses[0]),
+        recording.chance, recording.floor,
+        kind not in ("diverged", "flat") and still_falls(recording.losses, recording.chance),
+        recording.seconds, recording.started.engine if recording.started else "eager",
     )  # fmt: skip
 
 
 def read_points(store: Store, grid: Grid, early: bool = True) -> list[Point]:
     """The points of all cells that the store has a result of, axis by axis and seed by seed."""
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
-    found = ((cell, stored(store, cell.key, early)) for cell in cells)
+    cell_runs = ((cell, stored(store, cell.key, early)) for cell in cells)
     return [
         point(cell, run, store.recording(run, layers=False))
-        for cell, run in found
+        for cell, run in cell_runs
         if run is not None
     ]

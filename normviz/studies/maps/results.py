@@ -24,9 +24,9 @@ class GridResults:
         for cell in self.missing:
             run = stored(self.store, cell.key, self.early)
             if run is not None:
-                it = self.store.recording(run, layers=False)
-                self._losses[run.id] = it.losses
-                self._points[cell] = point(cell, run, it)
+                recording = self.store.recording(run, layers=False)
+                self._losses[run.id] = recording.losses
+                self._points[cell] = point(cell, run, recording)
 
     @property
     def missing(self) -> list[Cell]:
@@ -42,5 +42,5 @@ class GridResults:
     def curve(self, seeds: Sequence[Point]) -> str:
         """The losses of a cell's seeds as the address of a small picture."""
         first = seeds[0]
-        losses = [self._losses[one.run] for one in seeds]
+        losses = [self._losses[seed.run] for seed in seeds]
         return picture(losses, first.cell.config.steps, first.chance, first.floor)

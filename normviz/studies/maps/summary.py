@@ -68,9 +68,11 @@ def sensitivity(grid: Grid, points: Iterable[Point]) -> list[Sensitivity]:
     rows = []
     for place, group in by_place(grid, points, "lr").items():
         seeds: dict[int, list[Point]] = defaultdict(list)
-        for one in group:
-            seeds[one.cell.seed].append(one)
-        whole = [ones for ones in seeds.values() if len(ones) == len(axis.values)]
+        for point in group:
+            seeds[point.cell.seed].append(point)
+        whole = [
+            seed_points for seed_points in seeds.values() if len(seed_points) == len(axis.values)
+        ]
         if whole:
             rows.append(_sensitivity(place, axis.values, whole))
     return rows
@@ -79,8 +81,8 @@ def sensitivity(grid: Grid, points: Iterable[Point]) -> list[Sensitivity]:
 def _sensitivity(
     place: Place, rates: tuple[float, ...], seeds: Sequence[Sequence[Point]]
 ) -> Sensitivity:
-    values, bests = zip(*(wortsman(ones) for ones in seeds), strict=True)
-    flat = [one for ones in seeds for one in ones]
+    values, bests = zip(*(wortsman(seed_points) for seed_points in seeds), strict=True)
+    flat = [point for seed_points in seeds for point in seed_points]
     at = {rate: [p for p in flat if p.cell.config.lr == rate] for rate in rates}
     floor = flat[0].floor
     return Sensitivity(
@@ -112,9 +114,9 @@ def frontier(grid: Grid, points: Iterable[Point]) -> list[Edge]:
     edges = []
     for place, group in by_place(grid, points, "lr").items():
         rates: dict[float, list[Point]] = defaultdict(list)
-        for one in group:
-            rates[one.cell.config.lr].append(one)
-        good = [rate for rate, ones in rates.items() if trains(ones)]
+        for point in group:
+            rates[point.cell.config.lr].append(point)
+        good = [rate for rate, rate_points in rates.items() if trains(rate_points)]
         edges.append(
             Edge(place, max(good, default=None), max(good, default=None) == axis.values[-1])
         )
@@ -139,21 +141,21 @@ def mark(seeds: Sequence[Point]) -> str:
 def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, list[Point]]:
     """Points by their values on all axes but those named."""
     groups: dict[Place, list[Point]] = defaultdict(list)
-    for one in points:
+    for point in points:
         place = tuple(
             (axis.field, axis.values[i])
-            for axis, i in zip(grid.axes, one.cell.at, strict=True)
+            for axis, i in zip(grid.axes, point.cell.at, strict=True)
             if axis.field not in without
         )
-        groups[place].append(one)
+        groups[place].append(point)
     return dict(groups)
 
 
 def best_over_rates(points: Iterable[Point]) -> dict[int, float]:
     """For each seed the lowest loss over whatever else differs, capped at chance."""
     best: dict[int, float] = {}
-    for one in points:
-        best[one.cell.seed] = min(best.get(one.cell.seed, np.inf), one.capped)
+    for point in points:
+        best[point.cell.seed] = min(best.get(point.cell.seed, np.inf), point.capped)
     return best
 
 
@@ -203,9 +205,9 @@ def comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
         sides = by_place(grid, group, *(axis.field for axis in grid.axes if axis != named))
         where = f"{place_name(grid, place)}: " if place else ""
         for (a, first), (b, second) in combinations(sides.items(), 2):
-            found = against(first, second)
-            if found is not None:
-                yield where + found.sentence(place_name(grid, a), place_name(grid, b))
+            comparison = against(first, second)
+            if comparison is not None:
+                yield where + comparison.sentence(place_name(grid, a), place_name(grid, b))
 
 
 def place_name(grid: Grid, place: Place) -> str:
@@ -240,23 +242,25 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
     """
     rows = [
         {
-            **{axis.field: axis.values[i] for axis, i in zip(grid.axes, one.cell.at, strict=True)},
-            "seed": one.cell.seed,
-            "run": one.cell.key,
-            "engine": one.engine,
-            "result": one.kind,
-            "verdict": one.sentence,
-            "steps": one.steps,
-            "final_loss": one.final,
-            "last_loss": one.loss,
-            "capped_loss": one.capped,
-            "first_loss": one.first,
-            "chance": one.chance,
-            "floor": float("nan") if one.floor is None else one.floor,
-            "excess": float("nan") if one.floor is None else one.final - one.floor,
-            "falling": one.still_falls,
-            "seconds": one.seconds,
+            **{
+                axis.field: axis.values[i] for axis, i in zip(grid.axes, point.cell.at, strict=True)
+            },
+            "seed": point.cell.seed,
+            "run": point.cell.key,
+            "engine": point.engine,
+            "result": point.kind,
+            "verdict": point.sentence,
+            "steps": point.steps,
+            "final_loss": point.final,
+            "last_loss": point.loss,
+            "capped_loss": point.capped,
+            "first_loss": point.first,
+            "chance": point.chance,
+            "floor": float("nan") if point.floor is None else point.floor,
+            "excess": float("nan") if point.floor is None else point.final - point.floor,
+            "falling": point.still_falls,
+            "seconds": point.seconds,
         }
-        for one in points
+        for point in points
     ]
     return pd.DataFrame(rows)

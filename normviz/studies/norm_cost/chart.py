@@ -28,12 +28,12 @@ OFFSETS = {FORWARD: -8, BOTH: 8}
 DASHES = ([8, 3], [6, 3], [3, 3], [1, 3])
 
 
-def chart(it: Measurement, context: str, dark: bool = False) -> Spec:
+def chart(measurement: Measurement, context: str, dark: bool = False) -> Spec:
     """One context's ratios as a whole Vega-Lite dict, with its rows."""
-    rows = [row for row in it.rows_of(context) if row.variant != REFERENCE]
+    rows = [row for row in measurement.rows_of(context) if row.variant != REFERENCE]
     domain = _domain(rows)
     sets = {
-        "rows": [_row(it, row) for row in rows],
+        "rows": [_row(measurement, row) for row in rows],
         "one": [{"x": 1.0}],
         "claims": [{"x": c.ratio, "claim": i, "words": _claimed(c)} for i, c in enumerate(CLAIMS)],
     }
@@ -51,8 +51,8 @@ def _domain(rows: list[Row]) -> tuple[float, float]:
     return max(low, LEAST), max(max(row.ratio.high for row in rows) * 1.03, DOMAIN[1])
 
 
-def _row(it: Measurement, row: Row) -> dict[str, Any]:
-    ratio, noise = row.ratio, it.noise(row.context, row.passes)
+def _row(measurement: Measurement, row: Row) -> dict[str, Any]:
+    ratio, noise = row.ratio, measurement.noise(row.context, row.passes)
     return {
         "variant": VARIANTS.label(row.variant),
         "passes": row.passes,
@@ -61,7 +61,7 @@ def _row(it: Measurement, row: Row) -> dict[str, Any]:
         "high": max(ratio.high, LEAST),
         "noise_low": max(noise.low, LEAST),
         "noise_high": noise.high,
-        "differs": it.differs(row),
+        "differs": measurement.differs(row),
         "words": (
             f"{VARIANTS.label(row.variant)}, {PASSES[row.passes]}: {interval(ratio)} times "
             f"LayerNorm's time, {timing(row.seconds)}, {row.kernels} kernels, "

@@ -27,12 +27,12 @@ Call = Callable[[], object]
 @contextmanager
 def _in_place_of_layernorm(variant: str) -> Iterator[None]:
     """In this context, models are built with the variant instead of LayerNorm."""
-    kept = BUILDERS["layernorm"]
+    layernorm_builder = BUILDERS["layernorm"]
     BUILDERS["layernorm"] = lambda width, eps, steps=0: build_module(variant, width)
     try:
         yield
     finally:
-        BUILDERS["layernorm"] = kept
+        BUILDERS["layernorm"] = layernorm_builder
 
 
 def calls(variant: str, setting: CostSetting, device: torch.device) -> dict[tuple[str, str], Call]:
@@ -42,13 +42,13 @@ def calls(variant: str, setting: CostSetting, device: torch.device) -> dict[tupl
     flat_shape = (setting.tokens, setting.width)
     config = setting.config()
     block, shape = model.blocks[0], (config.batch, config.seq_len, config.width)
-    found = {
+    calls_by_case = {
         **_both("alone", norm, lambda x: norm(x), flat_shape, device),
         **_both("block", block, lambda x: block(x, untapped, x), shape, device),
         ("step", BOTH): step,
     }
-    assert set(found) == set(CASES)
-    return found
+    assert set(calls_by_case) == set(CASES)
+    return calls_by_case
 
 
 def _both(

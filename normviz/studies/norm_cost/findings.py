@@ -12,25 +12,31 @@ BUSY = 0.7
 """A load average from which the sentence mentions other work."""
 
 
-def verdict(it: Measurement) -> str:
+def verdict(measurement: Measurement) -> str:
     """The main finding: RMSNorm's time in a whole step, compared with what is claimed, and with LayerNorm's
     where both are hand-written."""
-    sentences = [step_time(it), _claims(it, it.row(LIBRARY, "step")), _by_hand(it)]
-    if it.load is not None and it.load >= BUSY:
-        sentences.append(f"The machine was busy with other work (load {it.load:g} just before).")
-    alone = it.row(LIBRARY, "alone")
-    sentences.append(f"Alone, forward and backward, {_compared(it, alone)}.")
+    sentences = [
+        step_time(measurement),
+        _claims(measurement, measurement.row(LIBRARY, "step")),
+        _by_hand(measurement),
+    ]
+    if measurement.load is not None and measurement.load >= BUSY:
+        sentences.append(
+            f"The machine was busy with other work (load {measurement.load:g} just before)."
+        )
+    alone = measurement.row(LIBRARY, "alone")
+    sentences.append(f"Alone, forward and backward, {_compared(measurement, alone)}.")
     return " ".join(sentences)
 
 
-def step_time(it: Measurement) -> str:
+def step_time(measurement: Measurement) -> str:
     """RMSNorm's time in a whole training step."""
-    return f"In a whole training step {_compared(it, it.row(LIBRARY, 'step'))}."
+    return f"In a whole training step {_compared(measurement, measurement.row(LIBRARY, 'step'))}."
 
 
-def counted(it: Measurement) -> str:
+def counted(measurement: Measurement) -> str:
     """The cause: operations of the formula, and kernels and bytes of the implementation."""
-    ln, rms = it.row(REFERENCE, "alone"), it.row(LIBRARY, "alone")
+    ln, rms = measurement.row(REFERENCE, "alone"), measurement.row(LIBRARY, "alone")
     return (
         f"Forward and backward, RMSNorm's formula needs {rms.operations:.0f} operations a number and "
         f"LayerNorm's {ln.operations:.0f}; as PyTorch runs them here that is {_kernels(rms)} that "
@@ -38,32 +44,32 @@ def counted(it: Measurement) -> str:
     )
 
 
-def finding(it: Measurement, context: str) -> str:
+def finding(measurement: Measurement, context: str) -> str:
     """The finding of a chart: every variant's ratio in one context."""
     sentences = [
         f"{VARIANTS.label(row.variant)}{_pass(row)} {interval(row.ratio)}"
-        f"{'' if it.differs(row) else ', not distinguishable'}"
-        for row in it.rows_of(context)
+        f"{'' if measurement.differs(row) else ', not distinguishable'}"
+        for row in measurement.rows_of(context)
         if row.variant not in (REFERENCE, CONTROL)
     ]
-    noise = it.noise(context)
+    noise = measurement.noise(context)
     return (
         f"{CONTEXTS.label(context)}, time as a multiple of LayerNorm's: {'; '.join(sentences)}. LayerNorm "
         f"against itself: {noise.low:.3f} to {noise.high:.3f}."
     )
 
 
-def _compared(it: Measurement, row: Row) -> str:
+def _compared(measurement: Measurement, row: Row) -> str:
     """Compare with LayerNorm: "RMSNorm (library) takes 1.03 times LayerNorm's time (1.02 to 1.04)"."""
     label, span = VARIANTS.label(row.variant), interval(row.ratio)
-    if not it.differs(row):
+    if not measurement.differs(row):
         return f"{label} is not distinguishable from LayerNorm: {span} times its time"
     return f"{label} takes {span} times LayerNorm's time"
 
 
-def _claims(it: Measurement, row: Row) -> str:
+def _claims(measurement: Measurement, row: Row) -> str:
     """Which of the claimed savings this measurement reaches."""
-    reached = [c.label for c in CLAIMS if it.differs(row) and row.ratio.median <= c.ratio]
+    reached = [c.label for c in CLAIMS if measurement.differs(row) and row.ratio.median <= c.ratio]
     if reached:
         return f"Of the savings that are claimed for RMSNorm it reaches: {', '.join(reached)}."
     if row.ratio.low <= CLAIMS[0].ratio:
@@ -71,9 +77,9 @@ def _claims(it: Measurement, row: Row) -> str:
     return f"With it the savings that are claimed for RMSNorm, {CLAIMS[0].low:g} % and more, do not show."
 
 
-def _by_hand(it: Measurement) -> str:
+def _by_hand(measurement: Measurement) -> str:
     """Compare both as models without fused kernels have them."""
-    rms, ln = (it.row(f"{norm}_hand", "step").ratio for norm in (LIBRARY, REFERENCE))
+    rms, ln = (measurement.row(f"{norm}_hand", "step").ratio for norm in (LIBRARY, REFERENCE))
     less = 100 * (1 - rms.median / ln.median)
     words = f"{abs(less):.1f} % {'less' if less > 0 else 'more'}"
     words = "not distinguishable" if rms.overlaps(ln) else words
@@ -91,10 +97,10 @@ def _kernels(row: Row) -> str:
     return f"{row.kernels} kernel{'s' * (row.kernels != 1)}"
 
 
-def interval(it: Ratio) -> str:
+def interval(ratio: Ratio) -> str:
     """Median and interval: "1.03 (1.02 to 1.04)", with digits by its size."""
-    digits = 3 if 0.8 < it.median < 1.25 else 2
-    return f"{it.median:.{digits}f} ({it.low:.{digits}f} to {it.high:.{digits}f})"
+    digits = 3 if 0.8 < ratio.median < 1.25 else 2
+    return f"{ratio.median:.{digits}f} ({ratio.low:.{digits}f} to {ratio.high:.{digits}f})"
 
 
 # Published claims about RMSNorm's speed, drawn as lines beside the measurement.

@@ -56,11 +56,11 @@ def measure(setting: CostSetting) -> Iterator[Round | Measurement]:
     one_round(table, repeats, device, rng)  # warms up and gives the time of a round
     each = time.perf_counter() - began
     total = int(np.clip(setting.seconds / each, MIN_ROUNDS, MAX_ROUNDS))
-    found = []
+    rounds = []
     for done in range(total):
         yield Round(done, total, each * (total - done))
-        found.append(one_round(table, repeats, device, rng))
-    seconds = np.array(found).transpose(1, 2, 0)  # [cases, variants, rounds]
+        rounds.append(one_round(table, repeats, device, rng))
+    seconds = np.array(rounds).transpose(1, 2, 0)  # [cases, variants, rounds]
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     yield Measurement(
         setting=setting,
@@ -161,14 +161,14 @@ def one_round(
     gc.collect()
     gc.disable()
     try:
-        found = []
+        seconds_by_group = []
         for group, times in zip(calls, repeats, strict=True):
             seconds = np.full(len(group), np.inf)
             for _ in range(BEST_OF):
                 for i in rng.permutation(len(group)):
                     seconds[i] = min(seconds[i], batch(group[i], times[i], device))
-            found.append(seconds)
-        return found
+            seconds_by_group.append(seconds)
+        return seconds_by_group
     finally:
         gc.enable()
 

@@ -232,8 +232,8 @@ class Measurement:
 
     def rows_of(self, context: str, passes: str = "") -> Iterator[Row]:
         """Rows of a context in the order of the variants; of all passes if none is named."""
-        found = [r for r in self.rows if r.context == context and passes in ("", r.passes)]
-        yield from sorted(found, key=lambda row: VARIANTS.keys().index(row.variant))
+        rows = [r for r in self.rows if r.context == context and passes in ("", r.passes)]
+        yield from sorted(rows, key=lambda row: VARIANTS.keys().index(row.variant))
 
     def row(self, variant: str, context: str, passes: str = BOTH) -> Row:
         """One row. Raises KeyError if it was not measured."""
@@ -244,8 +244,8 @@ class Measurement:
 
     def noise(self, context: str, passes: str = BOTH) -> Ratio:
         """LayerNorm's ratio to itself here, the measurement error; its interval always contains 1."""
-        it = self.row(CONTROL, context, passes).ratio
-        return Ratio(it.median, min(it.low, 1.0), max(it.high, 1.0))
+        control = self.row(CONTROL, context, passes).ratio
+        return Ratio(control.median, min(control.low, 1.0), max(control.high, 1.0))
 
     def differs(self, row: Row) -> bool:
         """Whether a row differs from LayerNorm: its interval excludes 1 and does not overlap the

@@ -31,15 +31,15 @@ def keep(measurement: Measurement, folder: Path) -> Path:
 
 
 def _name(measurement: Measurement) -> str:
-    it = measurement.setting
+    setting = measurement.setting
     machine = re.sub(r"\W+", "-", measurement.machine.lower()).strip("-")
-    return f"{it.device}-{it.threads}t-w{it.width}-n{it.tokens}-{machine}"
+    return f"{setting.device}-{setting.threads}t-w{setting.width}-n{setting.tokens}-{machine}"
 
 
-def kept(folder: Path) -> list[Measurement]:
+def measurements(folder: Path) -> list[Measurement]:
     """The measurements of a data folder, newest first. Skips files that are not measurements."""
-    found = [_read(path) for path in (folder / "cost").glob("*.json")]
-    return sorted((m for m in found if m is not None), key=lambda m: m.when, reverse=True)
+    parsed_files = [_read(path) for path in (folder / "cost").glob("*.json")]
+    return sorted((m for m in parsed_files if m is not None), key=lambda m: m.when, reverse=True)
 
 
 def shipped() -> Measurement:
@@ -49,27 +49,27 @@ def shipped() -> Measurement:
 
 def _read(path: Path) -> Measurement | None:
     try:
-        found = ADAPTER.validate_json(path.read_bytes())
-        return found if _is_whole(found) else None
+        measurement = ADAPTER.validate_json(path.read_bytes())
+        return measurement if _is_whole(measurement) else None
     except (OSError, ValueError, OverflowError):  # from another release, or damaged
         return None
 
 
-def _is_whole(it: Measurement) -> bool:
+def _is_whole(measurement: Measurement) -> bool:
     """Whether it has each row of its variants once, numbers in range, and a time in sortable form.
 
     Raises ValueError if the time can't be parsed.
     """
-    rows = sorted((row.context, row.passes, row.variant) for row in it.rows)
-    when = datetime.fromisoformat(it.when)
+    rows = sorted((row.context, row.passes, row.variant) for row in measurement.rows)
+    when = datetime.fromisoformat(measurement.when)
     return (
-        {REFERENCE, CONTROL, LIBRARY} <= {*it.variants}
-        and rows == sorted((*case, key) for case in CASES for key in it.variants)
+        {REFERENCE, CONTROL, LIBRARY} <= {*measurement.variants}
+        and rows == sorted((*case, key) for case in CASES for key in measurement.variants)
         and when.tzinfo is not None
-        and when.astimezone(UTC).isoformat(timespec="seconds") == it.when
-        and all(0 <= number < MOST for row in it.rows for number in _numbers(row))
-        and 0 <= (it.load or 0.0) < MOST
-        and 0 < it.rounds < MOST
+        and when.astimezone(UTC).isoformat(timespec="seconds") == measurement.when
+        and all(0 <= number < MOST for row in measurement.rows for number in _numbers(row))
+        and 0 <= (measurement.load or 0.0) < MOST
+        and 0 < measurement.rounds < MOST
     )
 
 

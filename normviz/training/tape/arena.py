@@ -68,7 +68,7 @@ def arena(program: Program, flat: Flat) -> Arena:
     """Lay out a program for the parameters in a flat buffer."""
     values, saves, value_size = _values(program)
     gradients = _Gradients(flat)
-    found = np.zeros(len(program.operations), OP)
+    operations = np.zeros(len(program.operations), OP)
     rising: list[tuple[int, str, Number]] = []
     for i in reversed(range(len(program.operations))):
         o = program.operations[i]
@@ -82,9 +82,9 @@ def arena(program: Program, flat: Flat) -> Arena:
                 row[name] = values[x.base] + x.column
                 row["ldo" if name == "out" else f"ld{name}"] = x.base.width
         row |= gradients.of(o)
-        found[i] = tuple(row.get(name, 0) for name in OP.names or ())
+        operations[i] = tuple(row.get(name, 0) for name in OP.names or ())
         rising += [(i, name, c) for name, c in (("c0", o.c0), ("c1", o.c1)) if callable(c)]
-    return Arena(found, value_size, gradients.size, values, gradients.slots, saves, rising)
+    return Arena(operations, value_size, gradients.size, values, gradients.slots, saves, rising)
 
 
 def _values(program: Program) -> tuple[dict[Place, int], dict[Operation, int], int]:

@@ -98,8 +98,8 @@ class Probes:
         size = c.batch * c.seq_len * c.width
         self.library.tape_stream(*self.stream_call)
         self.library.tape_branches(*self.branches_call)
-        for one in self.lengths.values():
-            self.library.tape_lengths(*one.call)
+        for entry in self.lengths.values():
+            self.library.tape_lengths(*entry.call)
         attention = self.buffers.attention
         with np.errstate(all="ignore"):  # NaN and inf are results
             skip_part, branch_part = self._parts() if self.rises else self.parts
@@ -112,8 +112,8 @@ class Probes:
             of_blocks = np.array((ratio, cosine, reads, added)).reshape(4, -1, 2).mean(2)
             lengths, cosines, largest, median, kurtosis = self.of_stream.T
             outlier = largest / median
-        found = {
-            **{key: one.out for key, one in self.lengths.items()},
+        by_probe = {
+            **{key: entry.out for key, entry in self.lengths.items()},
             "branch_ratio": of_blocks[0],
             "stream_rms": lengths / size**0.5,
             "token_cosine": cosines,
@@ -129,7 +129,7 @@ class Probes:
             "norm_drift": self.scales.drift(),
         }
         out = np.full((len(self.recorded), c.depth + 1), np.nan)
-        for key, values in found.items():
+        for key, values in by_probe.items():
             out[ROWS[key], FIRST[key] :] = values
         return out
 

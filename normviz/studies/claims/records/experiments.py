@@ -43,8 +43,8 @@ PLACEMENTS = (
 INITS = {"xavier": "Xavier", "torch": "PyTorch's init"}
 
 
-def _apart(one: CellResult) -> float:
-    return 1.0 - at("token_cosine", 0, -1).of(one)
+def _apart(run: CellResult) -> float:
+    return 1.0 - at("token_cosine", 0, -1).of(run)
 
 
 APART = Quantity("1 - token cosine of the last layer at step 0", "", _apart)

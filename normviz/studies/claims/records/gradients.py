@@ -24,8 +24,8 @@ HIDDEN = renamed(
 
 def variances(sample: Sample, depth: int) -> list[float]:
     """The stream's mean square after the embedding and each block, at step 0."""
-    it = recording_of(sample.run("pre", depth=depth))
-    return [it.at("stream_rms", 0, layer) ** 2 for layer in range(depth + 1)]
+    recording = recording_of(sample.run("pre", depth=depth))
+    return [recording.at("stream_rms", 0, layer) ** 2 for layer in range(depth + 1)]
 
 
 def gains(sample: Sample) -> list[float]:

@@ -17,8 +17,8 @@ def unevenness(arm: str, words: str, step: int) -> Number:
     """Standard deviation of the blocks' gradients over their mean, at a step."""
 
     def of(sample: Sample) -> float:
-        it = recording_of(sample.run(arm, lr=0.004))
-        norms = [it.at("grad_block", step, b) for b in range(1, it.depth + 1)]
+        recording = recording_of(sample.run(arm, lr=0.004))
+        norms = [recording.at("grad_block", step, b) for b in range(1, recording.depth + 1)]
         return pstdev(norms) / fmean(norms)
 
     return Number(f"standard deviation over mean of the blocks' gradients, {words}", of)

@@ -23,7 +23,7 @@ def spread(arm: str, depth: int):
     """The largest minus the smallest final loss over the initialisations, in nats."""
 
     def of(sample: Sample) -> float:
-        finals = [FINAL.of(one) for one in sample.runs(arm, depth=depth)]
+        finals = [FINAL.of(run) for run in sample.runs(arm, depth=depth)]
         return max(finals) - min(finals)
 
     return of

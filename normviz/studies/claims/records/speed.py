@@ -19,7 +19,7 @@ SCOPE = {
 
 def _saved(arm: str, context: str, pick: Callable) -> Number:
     def of(sample: Sample) -> float:
-        return pick(one.lab[context] for one in sample.runs(arm))
+        return pick(run.lab[context] for run in sample.runs(arm))
 
     end = {min: "least", max: "most"}[pick]
     return Number(f"saved of {SCOPE[context]}, {arm}, {end} of three widths", of, ".1f", "%")

@@ -23,7 +23,7 @@ def widest(arm: str, quantity) -> Number:
     """The largest value over the smallest, over an arm's depths."""
 
     def of(sample: Sample) -> float:
-        values = [quantity.of(one) for one in sample.runs(arm)]
+        values = [quantity.of(run) for run in sample.runs(arm)]
         return max(values) / min(values)
 
     return Number(f"{quantity.label}, largest over smallest of 6 to 96 blocks, {arm}", of)
@@ -225,9 +225,9 @@ CLAIMS = (
         {"pre": {"label": "Pre-LN", "scheme": "pre", "depth": "6,24,48", "steps": "0"}},
         {
             "folded": Number("the largest difference after folding",
-                             lambda s: max(one.lab["folded"] for one in s.runs("pre")), ".0e"),
+                             lambda s: max(run.lab["folded"] for run in s.runs("pre")), ".0e"),
             "naive": Number("the least difference without folding",
-                            lambda s: min(one.lab["naive"] for one in s.runs("pre"))),
+                            lambda s: min(run.lab["naive"] for run in s.runs("pre"))),
         },
         (
             Part("After folding the logits are the same", Most("folded", high=1e-5)),

@@ -39,7 +39,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measurement:
     assert lab.state.setting == TINY
     wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
     assert (lab.state.problem, lab.state.finished) == ("", 1)
-    (made,) = stored_results.kept(lab.folder)
+    (made,) = stored_results.measurements(lab.folder)
     return made
 
 
@@ -209,13 +209,13 @@ def test_a_step_has_five_norms(measured: Measurement) -> None:
 def test_it_comes_back_as_it_was_kept(measured: Measurement, tmp_path) -> None:
     path = stored_results.keep(measured, tmp_path)
     (tmp_path / "cost" / "broken.json").write_text('{"setting": 1')
-    assert stored_results.kept(tmp_path) == [measured]
+    assert stored_results.measurements(tmp_path) == [measured]
     stored_results.keep(
         replace(measured, when="2031-01-01T00:00:00+00:00"), tmp_path
     )  # in its place
     other = replace(measured, setting=replace(TINY, width=64), when="2030-01-01T00:00:00+00:00")
     stored_results.keep(other, tmp_path)
-    assert [m.when[:4] for m in stored_results.kept(tmp_path)] == ["2031", "2030"]
+    assert [m.when[:4] for m in stored_results.measurements(tmp_path)] == ["2031", "2030"]
     assert path.is_file()
 
 
@@ -227,7 +227,7 @@ def test_a_measurement_of_fewer_variants_is_kept(measured: Measurement, tmp_path
         folder.mkdir()
         old = replace(measured, rows=tuple(r for r in measured.rows if r.variant != lacks))
         stored_results.keep(old, folder)
-        assert stored_results.kept(folder) == [old] * kept
+        assert stored_results.measurements(folder) == [old] * kept
 
 
 def test_a_measurement_ships() -> None:

@@ -52,14 +52,14 @@ def test_so_does_the_code_of_every_setting(tiny: RunConfig) -> None:
 @pytest.mark.slow
 def test_the_code_shown_starts_gains_and_norms_as_the_model_does() -> None:
     from normviz.model.families import build
-    from normviz.model.marks import KEPT, mark_of
+    from normviz.model.marks import AS_IS, mark_of
 
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
         config, pasted = RunConfig(scheme=scheme, depth=4, width=16), {}
         exec(anatomy.code(config, 32), pasted)
         theirs = dict(pasted["Model"]().named_parameters())
         for name, p in build(config, 32).named_parameters():
-            if mark_of(p) == KEPT:
+            if mark_of(p) == AS_IS:
                 with case(scheme, name):
                     torch.testing.assert_close(theirs[anatomy.our_name(name)], p)
 

@@ -130,7 +130,7 @@ OUTCOMES = [
 def test_a_check_has_one_of_four_outcomes() -> None:
     for check, numbers, outcome in OUTCOMES:
         with case(check, numbers):
-            found = check.found(numbers)
+            found = check.judge(numbers)
             assert found.outcome == outcome and found.evidence
             assert set(check.names) == set(numbers)
             assert check.sentence({name: name for name in numbers})

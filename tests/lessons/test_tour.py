@@ -94,10 +94,10 @@ def test_a_steps_sentence_holds_for_the_shipped_runs(key: str, told: Callable) -
 def test_no_result_is_written_into_a_sentence(key: str) -> None:
     """Digits in the templates are steps named to look at, never something that was measured."""
     step = BY_KEY[key]
-    bare = re.sub(r"\{[^}]*\}", "", step.found)
+    bare = re.sub(r"\{[^}]*\}", "", step.result)
     assert set(re.findall(r"\d[\d.,]*", bare)) <= {"0", "1."}
-    assert "because" not in step.found + step.look
-    assert set(re.findall(r"\{([a-z_]+)\}", step.found)) == set(step.numbers)
+    assert "because" not in step.result + step.look
+    assert set(re.findall(r"\{([a-z_]+)\}", step.result)) == set(step.numbers)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -238,6 +238,6 @@ def test_suggestions_keep_within_the_limits() -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_the_charts_stop_at_a_step_that_the_text_names_else_at_the_last(key: str) -> None:
     step = BY_KEY[key]
-    text = f"{step.look} {step.found}".replace("{early}", str(EARLY))
+    text = f"{step.look} {step.result}".replace("{early}", str(EARLY))
     named = {int(n) for n in re.findall(r"\b(?:step|After) (\d+)\b", text)}
     assert step.at in named if named else step.at is None

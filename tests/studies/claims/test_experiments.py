@@ -160,10 +160,10 @@ def test_inputs_that_do_not_move_do_not_drift() -> None:
 def test_the_statistics_of_an_input_are_in_units_of_its_rms() -> None:
     tap, x = drift.Inputs(), torch.randn(3, 5, 8, dtype=torch.float64)
     tap("branch_in", 0, x), tap("branch_in", 1, 7 * x), tap("stream", 0, x)
-    assert len(tap.found) == 2
-    torch.testing.assert_close(tap.found[0], tap.found[1])
+    assert len(tap.statistics) == 2
+    torch.testing.assert_close(tap.statistics[0], tap.statistics[1])
     rms = x.square().mean().sqrt()
-    torch.testing.assert_close(tap.found[0][0], x.flatten(0, 1).mean(0) / rms)
+    torch.testing.assert_close(tap.statistics[0][0], x.flatten(0, 1).mean(0) / rms)
 
 
 @pytest.mark.parametrize("scheme", ["hyper", "mhc"])
