@@ -209,8 +209,8 @@ def test_a_copied_link_keeps_its_runs(page: Open, folder: Path) -> None:
 
     store = Store(folder)
     run = kept(store, FREE)
-    at = page()
-    share._keep(duel(at), [stored_lane("A", found(store, run), Frames(store))], shared())
+    page()
+    share._keep([stored_lane("A", found(store, run), Frames(store))], shared())
     assert found(store, run).linked
 
 

@@ -811,7 +811,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no-history", "app/views/duel/page.py",
-        "            address.add(it.params())\n", "            pass\n",
+        "            address.add(page_duel.params())\n", "            pass\n",
         "Back leaves the page instead of undoing a choice", PAGES, browser=True,
     ),
     Mutation(
@@ -872,7 +872,7 @@ MUTATIONS = (
     ),
     Mutation(
         "link-without-view", "app/views/duel/share.py",
-        "links.query(it.params())", "links.encode(it.lanes)",
+        "links.query(page_duel.params())", "links.encode(page_duel.lanes)",
         "a link parameter lost: quantity, chart and step", PAGES, browser=True,
     ),
     Mutation(
