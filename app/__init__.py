@@ -1,1 +1,1 @@
-"""The Streamlit pages: `server.py` is what Streamlit runs, `main.py` the page's script."""
+"""The Streamlit pages: `main.py` is what Streamlit runs, `page.py` the page's script."""

@@ -1,48 +1,83 @@
-"""The page's script: `server` runs it for every visitor. It makes the navigation."""
+"""What Streamlit runs: the page, and beside it the player's script, the socket of its numbers, and what
+a container asks to know whether all is well."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+import gzip
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
 
+import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
-from normviz.app import visit
-from normviz.app.session.pages import PAGES
-from normviz.app.views.anatomy import page as anatomy
-from normviz.app.views.by_hand import page as by_hand
-from normviz.app.views.catalog import page as catalogue
-from normviz.app.views.choose import page as choose
-from normviz.app.views.claims import page as claims
-from normviz.app.views.duel import page as duel
-from normviz.app.views.maps import page as maps
-from normviz.app.views.norm_cost import page as norm_cost
-from normviz.app.views.own_model import page as own_model
-from normviz.app.views.runs import page as runs
-from normviz.app.widgets import page_links
+from normviz.app import streamlit_parts
+from normviz.app.asgi import left_sessions, log_limit, transport_limits
+from normviz.app.asgi.connection_limit import Connections
+from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
+from normviz.app.asgi.health import healthz
+from normviz.app.asgi.live_page import LIVE, live_file
+from normviz.app.asgi.numbers_socket import numbers
+from normviz.app.asgi.own_hosts import OwnHosts
+from normviz.app.asgi.tuning import tune
+from normviz.app.asgi.uploads import Uploads
+from normviz.app.asgi.visitor_cookie import VisitorCookie
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
 
-HERE = Path(__file__).parent
-LOGO = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="104" height="28" viewBox="0 0 104 28">'
-    '<text x="0" y="21" font-family="system-ui, sans-serif" font-size="22" font-weight="700" '
-    'fill="#3b7dd8">NormViz</text></svg>'
-)
-st.set_page_config("NormViz", str(HERE / "icon.png"), layout="wide")
-st.html(HERE / "style.css")
-st.logo(LOGO, size="large")
-views = {
-    "duel": duel.page,
-    "maps": maps.page,
-    "claims": claims.page,
-    "choose": choose.page,
-    "anatomy": anatomy.page,
-    "catalogue": catalogue.page,
-    "by-hand": by_hand.page,
-    "cost": norm_cost.page,
-    "own-model": own_model.page,
-    "runs": runs.page,
+from normviz.player import SCRIPTS, version
+
+KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+
+
+@lru_cache(maxsize=1)
+def _packed() -> dict[str, bytes]:
+    """The scripts by file name, gzip-compressed once for all requests."""
+    return {
+        f"{name}-{version(text)}": gzip.compress(text.encode()) for name, text in SCRIPTS.items()
+    }
+
+
+def _script(request: Request) -> Response:
+    """Answer with the player or Vega. The URL holds a hash of the content, so browsers cache it for good."""
+    if (packed := _packed().get(request.path_params["script"])) is None:
+        return PlainTextResponse("This script belongs to another release: reload the page.", 404)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers = {**KEPT, "Content-Encoding": "gzip"}
+        return Response(packed, media_type="text/javascript", headers=headers)
+    return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
+
+
+@asynccontextmanager
+async def lifespan(app: object) -> AsyncIterator[None]:
+    """What the server does beside its answers, from its start to its end."""
+    log_limit.install()
+    asyncio.get_running_loop().run_in_executor(None, open_store)
+    async with left_sessions.closing():
+        yield
+
+
+tune()
+streamlit_parts.ask_no_other_host()
+changed = streamlit_parts.changed()
+for part in changed:
+    print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
+if streamlit_parts.CONNECTIONS not in changed:
+    transport_limits.install()
+serving = {
+    "lifespan": lifespan,
+    "routes": [
+        Route("/healthz", healthz),
+        Route("/normviz/{script}.js", _script),
+        Route(f"/{PICTURE}", picture),
+        Route(f"/{LIVE}/{{name}}", live_file),
+        WebSocketRoute("/normviz/numbers", numbers),
+    ],
+    "middleware": [
+        Middleware(layer) for layer in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
+    ],
 }
-pages = [
-    st.Page(view, title=PAGES[path].name, url_path=path, default=path == "duel")
-    for path, view in views.items()
-]
-page_links.register(pages)
-visit.run(st.navigation(pages, position="hidden" if st.context.is_embedded else "top"))
+app = st.App("page.py", **serving)

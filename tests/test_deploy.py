@@ -8,10 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import urllib.request
 from pathlib import Path
 
 import pytest
 import yaml
+from browser_kit import answers, wait_for
+
+from normviz.cli.bench_server import free_port
+from normviz.home import VARIABLE
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "assets" / "deploy"
@@ -150,9 +156,30 @@ def test_no_other_host_is_asked_where_this_one_is(
 
 
 def test_streamlit_finds_its_settings_from_the_top_of_the_repository() -> None:
-    """A host that runs `streamlit run app/server.py` there reads this file alone."""
+    """A host that runs `streamlit run app/main.py` there reads this file alone."""
     ours = (ROOT / "app" / ".streamlit" / "config.toml").read_text()
     assert (ROOT / ".streamlit" / "config.toml").read_text() == ours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["main", "server"])
+def test_streamlit_opens_the_page_by_either_file_with_the_requirements_alone(
+    tmp_path: Path, name: str
+) -> None:
+    """-S leaves out the package, to which only a link is installed."""
+    address = f"--server.port={(port := free_port())}"
+    packages = {"PYTHONPATH": sysconfig.get_path("purelib"), VARIABLE: str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-m", "streamlit", "run", f"app/{name}.py", address], cwd=ROOT,
+        env={**os.environ, **packages, "STREAMLIT_SERVER_HEADLESS": "true"}, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: answers(f"http://localhost:{port}/_stcore/health"))
+        with urllib.request.urlopen(f"http://localhost:{port}", timeout=60) as answer:
+            assert b"NormViz</title>" in answer.read()
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def test_the_app_finds_the_package_where_it_is_not_installed(tmp_path: Path) -> None:

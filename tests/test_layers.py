@@ -33,7 +33,7 @@ sys.path.insert(0, "app")
 from streamlit.testing.v1 import AppTest
 from normviz.execution.client import SupervisorClient
 SupervisorClient.ensure = lambda self: None
-page = AppTest.from_file("app/main.py", default_timeout=120).run()
+page = AppTest.from_file("app/page.py", default_timeout=120).run()
 assert not page.exception and page.get("bidi_component")
 assert "torch" not in sys.modules, "the page"
 """

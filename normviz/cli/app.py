@@ -41,7 +41,7 @@ def app(
     except StoreError as error:
         complain(error)
     check_address(host, port)
-    page, start = shipped("app") / "server.py", shipped("app") / "start.py"
+    page, start = shipped("app") / "main.py", shipped("app") / "start.py"
     options = {"server.port": port, "server.address": host, "server.headless": not browser}
     if host in EVERYWHERE:  # else Streamlit asks another host for this machine's address
         options["browser.serverAddress"] = "localhost"

@@ -64,7 +64,11 @@ def test_every_link_is_taken_or_told(seed: int) -> None:
     assert (table.example is None) == bool(table.problems)
     for problem in (*duel.problems, *table.problems):
         assert_sentence(problem.sentence)
-    for notice in (*table.notices, *map_link.CODEC.others(params), *duel_link.decode(params).notices):
+    for notice in (
+        *table.notices,
+        *map_link.CODEC.others(params),
+        *duel_link.decode(params).notices,
+    ):
         assert_sentence(notice)
     try:
         map_link.decode(params)

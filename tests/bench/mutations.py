@@ -911,7 +911,7 @@ MUTATIONS = (
         "tests/app/test_page.py", browser=True,
     ),
     Mutation(
-        "hosts-unguarded", "app/server.py",
+        "hosts-unguarded", "app/main.py",
         "in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)",
         "in (Connections, Uploads, VisitorCookie, FirstPaint)",
         "disabled check: another site's name reaches a server at home",

@@ -30,7 +30,7 @@ from normviz.runs.shipped import adopt
 from normviz.runs.store import Store
 from normviz.runs.store.schema import FILE
 
-MAIN = str(shipped("app") / "main.py")
+MAIN = str(shipped("app") / "page.py")
 VIEWS = (
     "duel", "maps", "claims", "choose", "anatomy", "catalogue", "hand", "cost", "own-model", "runs",
 )  # fmt: skip
