@@ -79,11 +79,11 @@ def folder() -> Path | None:
 
 
 def _open() -> SharedBackend:
-    if (shared := _server.backend) is not None:
-        return shared
+    if (shared_backend := _server.backend) is not None:
+        return shared_backend
     with _lock:
-        shared = _server.backend = _server.backend or _made()
-        return shared
+        shared_backend = _server.backend = _server.backend or _made()
+        return shared_backend
 
 
 def _made() -> SharedBackend:
@@ -121,8 +121,8 @@ def _is_open(session: str) -> bool:
 
 def opened() -> SharedBackend:
     """The shared back end, for what only reads: it starts no supervisor."""
-    shared = _open()
-    return _open() if shared.store.db.is_gone and renew() else shared
+    shared_backend = _open()
+    return _open() if shared_backend.store.db.is_gone and renew() else shared_backend
 
 
 def watchers() -> OpenPages:
@@ -179,10 +179,13 @@ def renew() -> bool:
     Raises StoreError if the damaged store is still in use.
     """
     with _lock:  # many sessions may find the damage at once
-        shared = _open()
-        if not shared.store.db.is_gone and damage(shared.store.db.path, thorough=True) is None:
+        shared_backend = _open()
+        if (
+            not shared_backend.store.db.is_gone
+            and damage(shared_backend.store.db.path, thorough=True) is None
+        ):
             return False
-        shared.supervisor.close()
+        shared_backend.supervisor.close()
         visitor.forget_key()  # it was in the folder too
         _server.backend = None
         _server.adopted.clear()

@@ -162,23 +162,23 @@ def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     came_back, asked = address.is_old_entry(), duel_link.decode(address.params())
     if not (is_first or came_back or asked.is_one):
         return False  # the navigation leads back to what was there
-    linked = _linked(asked, backend)
-    if page_duel.named and (linked.lanes, linked.story, linked.beside) == (
+    linked_duel = _linked(asked, backend)
+    if page_duel.named and (linked_duel.lanes, linked_duel.story, linked_duel.beside) == (
         page_duel.lanes,
         page_duel.story,
         page_duel.beside,
     ):
         page_duel.probe, page_duel.view, page_duel.seeds, page_duel.cursor = (
-            linked.probe,
-            linked.view,
-            linked.seeds,
-            linked.cursor,
+            linked_duel.probe,
+            linked_duel.view,
+            linked_duel.seeds,
+            linked_duel.cursor,
         )
     else:
         runs = [
             run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))
         ]
-        page_duel.become(linked)
+        page_duel.become(linked_duel)
         leave(
             page_duel, backend, tuple(run.id for run in runs if run.config not in page_duel.lanes)
         )

@@ -67,9 +67,9 @@ def decode(params: Params) -> DuelLink:
     story = numbered(word) or 0
     step = STEPS[story - 1] if story and link is None else None
     lanes = link.lanes if link else step.lanes() if step else PRESETS["hero"].lanes()
-    refused = notices(params)
+    refusals = notices(params)
     if word and not story:
-        refused.append(
+        refusals.append(
             f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}."
         )
     cursor, wrong = _cursor(params, lanes or PRESETS["hero"].lanes())
@@ -84,7 +84,7 @@ def decode(params: Params) -> DuelLink:
         SEEDS if seeds == str(SEEDS) else 1,
         _word(params, BESIDE),
         cursor,
-        (*refused, *wrong),
+        (*refusals, *wrong),
     )
 
 

@@ -61,8 +61,8 @@ def show(place: DeltaGenerator) -> None:
     with place:
         if CLICK in st.session_state:
             st.error(_sentence(st.session_state.pop(CLICK)))
-        for sentence in backend.problems():
-            st.warning(_sentence(sentence))
+        for warning in backend.problems():
+            st.warning(_sentence(warning))
         if folder := backend.folder():
             for words in filter(None, (scarce(folder), problem(folder))):
                 st.warning(_sentence(words))

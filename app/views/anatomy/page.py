@@ -199,11 +199,11 @@ def _facts(name: str, config: RunConfig) -> None:
 
 def _adds(config: RunConfig) -> str:
     """The parameters beyond those of a model without norms."""
-    added = anatomy.added(config, placement.VOCABULARY)
-    if not added:
+    added_parts = anatomy.added(config, placement.VOCABULARY)
+    if not added_parts:
         return "no parameters to a model without norms."
-    total = sum(part.parameters for part in added)
-    parts = ", ".join(f"{part.pieces} {part.name} ({part.parameters:,})" for part in added)
+    total = sum(part.parameters for part in added_parts)
+    parts = ", ".join(f"{part.pieces} {part.name} ({part.parameters:,})" for part in added_parts)
     return f"{total:,} parameters to a model without norms: {parts}."
 
 

@@ -83,8 +83,12 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
     notices: list[str] = []
     if len(link.lanes) > len(NAMES):
         notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
-    named = {*TRAINING, "steps"} - set(link.missing)
-    if any(getattr(a, name) != getattr(untrained(a), name) for a in link.lanes for name in named):
+    setting_names = {*TRAINING, "steps"} - set(link.missing)
+    if any(
+        getattr(a, name) != getattr(untrained(a), name)
+        for a in link.lanes
+        for name in setting_names
+    ):
         notices.append(TRAINED)
     away = visitor.lacks("This link", [lane.text for lane in shown if lane.text])
     return Anatomy(shown, notices=(*notices, *away, *others))

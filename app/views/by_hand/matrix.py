@@ -38,11 +38,11 @@ MATRIX = component(
 )
 
 
-def show(sheet: Work, key: str) -> None:
+def show(hand_work: Work, key: str) -> None:
     """The two tables of a norm."""
     name = f"matrix_{key}"
     MATRIX(
-        key=name, data={"html": html(sheet, key)}, height="content",
+        key=name, data={"html": html(hand_work, key)}, height="content",
         on_pick_change=lambda: _pick(chosen(name).pick),
     )  # fmt: skip
 
@@ -53,41 +53,41 @@ def _pick(at: object) -> None:
         state.change(row=int(cell[1]), feature=int(cell[2]))
 
 
-def html(sheet: Work, key: str) -> str:
+def html(hand_work: Work, key: str) -> str:
     """Both tables as HTML. Holds only numbers and constant texts, so nothing needs escaping."""
-    done = sheet.now[key]
+    done = hand_work.now[key]
     averaged = "nothing is averaged" if done.axis == "running" else "outlined numbers are averaged"
-    together = done.together(sheet.row, sheet.feature)
-    return _table(sheet, f"x; {averaged}", done.x, together, sheet.edited, "changed") + _table(
-        sheet, "y", done.y, np.zeros_like(together), sheet.moved(key), "moved"
-    )
+    together = done.together(hand_work.row, hand_work.feature)
+    return _table(
+        hand_work, f"x; {averaged}", done.x, together, hand_work.edited, "changed"
+    ) + _table(hand_work, "y", done.y, np.zeros_like(together), hand_work.moved(key), "moved")
 
 
 def _table(
-    sheet: Work, caption: str, values: Array, outlined: Bools, marked: Bools, mark: str
+    hand_work: Work, caption: str, values: Array, outlined: Bools, marked: Bools, mark: str
 ) -> str:
     """One table as HTML. Rows that are not in the batch are empty; rows of padding come last."""
     if n := int(marked.sum()):
         caption += f"; {n} {mark} ◤"
-    places = {row: i for i, row in enumerate(sheet.after.rows) if row}
+    places = {row: i for i, row in enumerate(hand_work.after.rows) if row}
     most = float(np.abs(values).max()) or 1.0
     lines = []
-    for row in range(1, sheet.example.rows + 1):
+    for row in range(1, hand_work.example.rows + 1):
         i = places.get(row)
         cells = [
-            _cell(sheet, row, f, i, values, outlined, marked, most)
-            for f in range(sheet.example.features)
+            _cell(hand_work, row, f, i, values, outlined, marked, most)
+            for f in range(hand_work.example.features)
         ]
         lines.append(f'<tr><th scope="row">{row}</th>{"".join(cells)}</tr>')
-    for i, row in enumerate(sheet.after.rows):
+    for i, row in enumerate(hand_work.after.rows):
         if not row:
             cells = [
-                _cell(sheet, 0, f, i, values, outlined, marked, most)
-                for f in range(sheet.example.features)
+                _cell(hand_work, 0, f, i, values, outlined, marked, most)
+                for f in range(hand_work.example.features)
             ]
-            kind = "masked" if not sheet.after.counted[i] else "pad"
+            kind = "masked" if not hand_work.after.counted[i] else "pad"
             lines.append(f'<tr class="{kind}"><th scope="row">{kind}</th>{"".join(cells)}</tr>')
-    heads = "".join(f'<th scope="col">{f}</th>' for f in range(1, sheet.example.features + 1))
+    heads = "".join(f'<th scope="col">{f}</th>' for f in range(1, hand_work.example.features + 1))
     return (
         f"<table><caption>{caption}</caption><thead><tr><td></td>{heads}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
@@ -95,7 +95,7 @@ def _table(
 
 
 def _cell(
-    sheet: Work, row: int, f: int, i: int | None, values: Array, outlined: Bools, marked: Bools,
+    hand_work: Work, row: int, f: int, i: int | None, values: Array, outlined: Bools, marked: Bools,
     most: float,
 ) -> str:  # fmt: skip
     at = f' data-at="{row},{f + 1}"' if row else ""
@@ -105,7 +105,7 @@ def _cell(
     kinds = ["negative"] if value < 0 else []
     kinds += _edges(outlined, i, f) if outlined[i, f] else []
     kinds += ["marked"] if marked[i, f] else []
-    kinds += ["picked"] if (i, f) == (sheet.row, sheet.feature) else []
+    kinds += ["picked"] if (i, f) == (hand_work.row, hand_work.feature) else []
     share = f"--share:{round(50 * abs(value) / most)}%"
     words = '<span class="unseen"> marked</span>' if marked[i, f] else ""
     return f'<td class="{" ".join(kinds)}" style="{share}"{at}>{brief(value, 3)}{words}</td>'

@@ -61,28 +61,28 @@ def _copy(hand: state.Hand) -> None:
     )  # fmt: skip
 
 
-def _norm(sheet: Work, key: str) -> None:
+def _norm(hand_work: Work, key: str) -> None:
     st.markdown(f"## {literal(NORMS.label(key))}")
-    glossary.markdown(AXES[sheet.now[key].axis])
-    matrix.show(sheet, key)
-    st.markdown(literal(sentences.seen(sheet, key)))
+    glossary.markdown(AXES[hand_work.now[key].axis])
+    matrix.show(hand_work, key)
+    st.markdown(literal(sentences.seen(hand_work, key)))
     if warning := NORMS[key].warning:
         st.caption(f":material/warning: {literal(warning)}")
 
 
-def _sheet(sheet: Work, key: str) -> None:
-    example, axis = sheet.example, sheet.now[key].axis
+def _sheet(hand_work: Work, key: str) -> None:
+    example, axis = hand_work.example, hand_work.now[key].axis
     what = f"row {example.row}" if axis == "row" else f"feature {example.feature}"
     st.markdown(f"### {literal(NORMS.label(key))}, {what}, step by step")
     st.latex(NORMS[key].formula)
-    st.html(html(steps.sheet(sheet, key)))
+    st.html(html(steps.sheet(hand_work, key)))
     st.caption(source(NORMS[key].source))
 
 
-def _code(sheet: Work) -> None:
+def _code(hand_work: Work) -> None:
     """The same in PyTorch and Keras, to copy."""
     for column, name, text in zip(
-        st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(sheet), code.keras(sheet)),
+        st.columns(2, gap="medium"), ("PyTorch", "Keras"), (code.torch(hand_work), code.keras(hand_work)),
         strict=True,
     ):  # fmt: skip
         with column:
@@ -90,11 +90,11 @@ def _code(sheet: Work) -> None:
             st.code(text, language="python", wrap_lines=True)
 
 
-def _conventions(sheet: Work) -> None:
+def _conventions(hand_work: Work) -> None:
     lines = ["| What | PyTorch | Keras |", "|---|---|---|"]
     lines += [
         f"| {literal(a)} | {literal(b)} | {literal(c)} |"
-        for a, b, c in formulas.table(sheet.example)
+        for a, b, c in formulas.table(hand_work.example)
     ]
     st.markdown("## Same words, different meanings")
     st.markdown("\n".join(lines))

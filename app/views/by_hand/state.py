@@ -71,22 +71,24 @@ def _opened(params: dict[str, list[str]]) -> Hand:
     usual = PRESETS["usual"].example()
     link = links.decode(params) if links.CODEC.reads(params) else None
     if link is None or link.example is None:
-        hand = Hand(usual, usual, next(EDITORS))
-        hand.link = Link(problems=link.problems) if link else None
-        hand.notices = () if link else tuple(links.CODEC.others(params))
-        return hand
-    hand = Hand(link.example, link.example, next(EDITORS), notices=link.notices)
-    hand.span = _span(link.example)
-    return hand
+        page_hand = Hand(usual, usual, next(EDITORS))
+        page_hand.link = Link(problems=link.problems) if link else None
+        page_hand.notices = () if link else tuple(links.CODEC.others(params))
+        return page_hand
+    page_hand = Hand(link.example, link.example, next(EDITORS), notices=link.notices)
+    page_hand.span = _span(link.example)
+    return page_hand
 
 
 def begin(preset: str) -> None:
     """Show a preset's table. The experiment stays."""
-    hand: Hand = chosen("hand")
+    page_hand: Hand = chosen("hand")
     fresh = PRESETS[preset].example()
     names = ("x", "gamma", "beta", "row", "feature")
-    hand.show(hand.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True)
-    hand.span = _span(fresh)
+    page_hand.show(
+        page_hand.example.replace(**{name: getattr(fresh, name) for name in names}), reset=True
+    )
+    page_hand.span = _span(fresh)
 
 
 def change(**fields: Any) -> None:
@@ -101,8 +103,8 @@ def attempt(name: str, *words: Any) -> None:
 
 def drag(value: float) -> None:
     """Set the number of the chosen cell."""
-    hand: Hand = chosen("hand")
-    at = hand.example
+    page_hand: Hand = chosen("hand")
+    at = page_hand.example
     cells = [list(row) for row in at.x]
     cells[at.row - 1][at.feature - 1] = round(value, 6)
     _attempt(lambda example: example.replace(x=tuple(tuple(row) for row in cells)))
@@ -111,8 +113,8 @@ def drag(value: float) -> None:
 def paste(text: str) -> None:
     """Set the whole table from text."""
     if _attempt(lambda example: example.holding(matrix(text)), reset=True):
-        hand: Hand = chosen("hand")
-        hand.span = _span(hand.example)
+        page_hand: Hand = chosen("hand")
+        page_hand.span = _span(page_hand.example)
 
 
 def typed(edits: object) -> None:
@@ -120,31 +122,31 @@ def typed(edits: object) -> None:
 
     Anything else, which our editor never sends, sets `complaint` and resets the editor.
     """
-    hand: Hand = chosen("hand")
-    if (placed := _placed(edits, hand.base)) is None:
-        hand.show(hand.example, reset=True)
-        hand.complaint = f"The change belongs to no cell of this table. {STILL}"
+    page_hand: Hand = chosen("hand")
+    if (texts := _placed(edits, page_hand.base)) is None:
+        page_hand.show(page_hand.example, reset=True)
+        page_hand.complaint = f"The change belongs to no cell of this table. {STILL}"
         return
-    lines = [list(map(written, line)) for line in _table(hand.base)]
-    for (line, feature), text in placed.items():
+    lines = [list(map(written, line)) for line in _table(page_hand.base)]
+    for (line, feature), text in texts.items():
         lines[line][feature] = text
     try:
         *x, gamma, beta = (
-            tuple(number(text, _where(i, f, hand.base)) for f, text in enumerate(line, 1))
+            tuple(number(text, _where(i, f, page_hand.base)) for f, text in enumerate(line, 1))
             for i, line in enumerate(lines)
         )
-        hand.example = hand.example.replace(x=tuple(x), gamma=gamma, beta=beta)
-        hand.changed()
-        hand.retyped = True
-        hand.span = max(hand.span, _span(hand.example))
+        page_hand.example = page_hand.example.replace(x=tuple(x), gamma=gamma, beta=beta)
+        page_hand.changed()
+        page_hand.retyped = True
+        page_hand.span = max(page_hand.span, _span(page_hand.example))
     except HandError as error:
-        hand.complaint = f"{sentence(str(error))} {STILL}"
+        page_hand.complaint = f"{sentence(str(error))} {STILL}"
 
 
 def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
     """The edited texts by line and feature, both from 0; None if `edits` holds anything else."""
     names = [str(i) for i in range(1, base.features + 1)]
-    placed: dict[tuple[int, int], str] = {}
+    texts: dict[tuple[int, int], str] = {}
     if not isinstance(edits, Mapping):
         return None
     for line, cells in edits.items():
@@ -153,8 +155,8 @@ def _placed(edits: object, base: Example) -> dict[tuple[int, int], str] | None:
         for feature, text in cells.items():
             if feature not in names or not isinstance(text, str | None):
                 return None
-            placed[line, names.index(feature)] = text or ""
-    return placed
+            texts[line, names.index(feature)] = text or ""
+    return texts
 
 
 def _where(line: int, feature: int, base: Example) -> str:
@@ -164,11 +166,11 @@ def _where(line: int, feature: int, base: Example) -> str:
 
 def _attempt(make: Callable[[Example], Example], reset: bool = False) -> bool:
     """Replace the example by `make(example)`. Returns whether that was allowed."""
-    hand: Hand = chosen("hand")
+    page_hand: Hand = chosen("hand")
     try:
-        hand.show(make(hand.example), reset)
+        page_hand.show(make(page_hand.example), reset)
     except HandError as error:
-        hand.complaint = f"{sentence(str(error))} {STILL}"
+        page_hand.complaint = f"{sentence(str(error))} {STILL}"
         return False
     return True
 

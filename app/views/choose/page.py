@@ -27,15 +27,15 @@ ABOUT_TABLE = (
 
 def page() -> None:
     """The page, from top to bottom."""
-    answers = choose()
-    address.show(as_params(answers.answers))
-    answer = guide(answers.answers)
+    page_answers = choose()
+    address.show(as_params(page_answers.answers))
+    answer = guide(page_answers.answers)
     st.html(STYLE)
     with st.container(key="head"):
         st.markdown("# Which should I use?")
-    link_notices.notices(answers)
+    link_notices.notices(page_answers)
     st.html(html.headline(answer))
-    questions(answers)
+    questions(page_answers)
     st.html(html.limits(answer))
     st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
@@ -47,15 +47,15 @@ def page() -> None:
     )
 
 
-def questions(answers: Choose) -> None:
+def questions(page_answers: Choose) -> None:
     """One list a question. The model is asked for only where there is one."""
     with st.container(horizontal=True, gap="small", key="choose_questions"):
         for name, title in TITLES.items():
-            if name == "model" and answers.answers.start != "existing":
+            if name == "model" and page_answers.answers.start != "existing":
                 continue
             registry, key = options(name), key_of(name)
-            if st.session_state.get(key) != getattr(answers.answers, name):
-                st.session_state[key] = getattr(answers.answers, name)
+            if st.session_state.get(key) != getattr(page_answers.answers, name):
+                st.session_state[key] = getattr(page_answers.answers, name)
             st.selectbox(
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
                 args=(name,), width=215,

@@ -33,9 +33,9 @@ def choose() -> Choose:
 
 def change(name: str) -> None:
     """Take a new answer from its widget."""
-    answers: Choose = chosen("choose")
-    answers.answers = replace(answers.answers, **{name: chosen(key_of(name))})
-    answers.changed()
+    page_answers: Choose = chosen("choose")
+    page_answers.answers = replace(page_answers.answers, **{name: chosen(key_of(name))})
+    page_answers.changed()
 
 
 def key_of(name: str) -> str:

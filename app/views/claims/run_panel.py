@@ -102,7 +102,7 @@ def _progress(job: ClaimJob, backend: SharedBackend) -> None:
 
 def _came_out(claim: Claim, result: ClaimResult) -> None:
     """The verdict of this server's run, and whether the shipped verdict is the same."""
-    sentence, here = result.verdict(claim).sentence, result.verdict(claim).outcomes
+    verdict_sentence, here = result.verdict(claim).sentence, result.verdict(claim).outcomes
     ships = shipped_result(claim)
     same = ""
     if ships is not None:
@@ -113,7 +113,9 @@ def _came_out(claim: Claim, result: ClaimResult) -> None:
             else f" Shipped: {there.sentence}."
         )
     by = computed_by(result.engines)
-    st.success(f"On this server: {literal(sentence)} ({result.seeds} seeds).{literal(same)} {by}")
+    st.success(
+        f"On this server: {literal(verdict_sentence)} ({result.seeds} seeds).{literal(same)} {by}"
+    )
     if ships is None:
         figure(claim, result)
         numbers(claim, result)

@@ -90,10 +90,14 @@ def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ..
         configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
         return (run,)  # the largest seed has no next one
-    runs = [backend.store.latest(config.key) for config in configs]
+    seed_runs = [backend.store.latest(config.key) for config in configs]
     return (
         run,
-        *(repeat for repeat in runs if repeat is not None and (repeat.is_done or repeat.is_open)),
+        *(
+            repeat
+            for repeat in seed_runs
+            if repeat is not None and (repeat.is_done or repeat.is_open)
+        ),
     )
 
 

@@ -63,7 +63,7 @@ def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBack
     page_duel = duel.duel()
     value = "text" if page_duel.wants_text else configs[0].task
     duel.show(page_duel, key, value)
-    learned = {task for config in configs for task in FAMILIES[config.family].tasks}
+    learned = {name for config in configs for name in FAMILIES[config.family].tasks}
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,

@@ -54,12 +54,12 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
 
 # Anybody may send anything: what no player of ours says changes nothing.
 def _probe(page_duel: Duel) -> None:
-    key = chosen("player").get("probe")
-    if key in PROBES.keys():  # noqa: SIM118 (a registry)
-        page_duel.probe = key
+    probe = chosen("player").get("probe")
+    if probe in PROBES.keys():  # noqa: SIM118 (a registry)
+        page_duel.probe = probe
 
 
 def _view(page_duel: Duel) -> None:
-    key = chosen("player").get("view")
-    if key in VIEWS:
-        page_duel.view = key
+    view = chosen("player").get("view")
+    if view in VIEWS:
+        page_duel.view = view

@@ -45,26 +45,26 @@ def page() -> None:
     wanted, asked = _wanted(mine)
     pager = _pager(wanted)
     number = st.session_state.get(pager, 1)
-    listed = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
-    if number > _pages(listed):  # runs were deleted
-        number = st.session_state[pager] = _pages(listed)
-        listed = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
-    st.caption(_counted(listed, number))
+    list_page = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
+    if number > _pages(list_page):  # runs were deleted
+        number = st.session_state[pager] = _pages(list_page)
+        list_page = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
+    st.caption(_counted(list_page, number))
     glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
     if hosted.limits():
         st.caption(TEXTS)
-    if not listed.total:
+    if not list_page.total:
         st.info(_nothing(asked, mine))
     with st.container(key="run_rows", gap=None):
-        for row in listed.rows:
+        for row in list_page.rows:
             _row(row, row.run.id in mine)
-    if _pages(listed) > 1:
-        st.pagination(_pages(listed), key=pager, max_visible_pages=5, persist_state="session")
+    if _pages(list_page) > 1:
+        st.pagination(_pages(list_page), key=pager, max_visible_pages=5, persist_state="session")
     selected_runs.show(backend, mine)
 
 
-def _pages(listed: ListPage) -> int:
-    return max(1, -(-listed.total // ROWS))
+def _pages(list_page: ListPage) -> int:
+    return max(1, -(-list_page.total // ROWS))
 
 
 def _pager(wanted: Query) -> str:
@@ -110,16 +110,18 @@ def _choose(key: str, label: str, registry) -> str | None:
     )  # fmt: skip
 
 
-def _counted(listed: ListPage, number: int) -> str:
-    if not listed.total:
+def _counted(list_page: ListPage, number: int) -> str:
+    if not list_page.total:
         return "0 runs"
     first = ROWS * (number - 1) + 1
-    last = first + len(listed.rows) + len(listed.foreign) - 1
-    words = f"{first} to {last} of {listed.total:,}, newest first, sweeps and shipped ones last. "
+    last = first + len(list_page.rows) + len(list_page.foreign) - 1
+    words = (
+        f"{first} to {last} of {list_page.total:,}, newest first, sweeps and shipped ones last. "
+    )
     words += "Choose one to reopen it, two to four to compare them."
     if st.session_state["runs_whose"] == "Mine":
         words += MINE
-    if n := len(listed.foreign):
+    if n := len(list_page.foreign):
         words += f" {n} of these can't be shown: they come from another release of NormViz, or are damaged."
     return words
 

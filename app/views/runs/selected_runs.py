@@ -82,21 +82,21 @@ def only(runs: Iterable[int]) -> None:
 
 def show(backend: SharedBackend, mine: frozenset[int]) -> None:
     """The panel at the bottom of the window, if a run is chosen."""
-    chosen_runs = selection()
-    runs = [run for number in chosen_runs.runs if (run := backend.store.run(number))]
-    if len(runs) < len(chosen_runs.runs):  # the others were deleted
+    picks = selection()
+    runs = [run for number in picks.runs if (run := backend.store.run(number))]
+    if len(runs) < len(picks.runs):  # the others were deleted
         only(run.id for run in runs)
-    if chosen_runs.notice:
-        st.toast(chosen_runs.notice)
-        chosen_runs.notice = ""
+    if picks.notice:
+        st.toast(picks.notice)
+        picks.notice = ""
     if not runs:
         return
     rows = [backend.run_list.row(run) for run in runs]
     if any(run.is_observed for run in runs) and len(runs) <= MAX_LANES:
         with st.container(key="live"):
-            _charts(runs, chosen_runs, backend)
+            _charts(runs, picks, backend)
     with st.container(key="chosen", border=True):
-        if chosen_runs.asking:
+        if picks.asking:
             _confirm(runs, backend)
         else:
             _actions(runs, backend, mine)
@@ -167,14 +167,14 @@ TOY = (
 # The charts of models that were observed, also of several at once, which no duel shows.
 
 
-def _charts(runs: list[Run], selection: Selection, backend: SharedBackend) -> None:
+def _charts(runs: list[Run], picks: Selection, backend: SharedBackend) -> None:
     notes = [note for run in runs if isinstance(run.config, Observed) for note in run.config.notes]
     for note in dict.fromkeys(notes):
         st.caption(sentence(note))
     what = {
         "runs": [run.id for run in runs],
-        "probe": selection.probe,
-        "view": selection.view,
+        "probe": picks.probe,
+        "view": picks.view,
         "dark": st.context.theme.type == "dark",
         "start": "follow" if any(run.is_open for run in runs) else "end",
         "nonce": 0,
@@ -187,15 +187,15 @@ def _charts(runs: list[Run], selection: Selection, backend: SharedBackend) -> No
 
 
 def _probe() -> None:
-    key = chosen("chosen_player").get("probe")
-    if key in PROBES.keys():  # noqa: SIM118 (a registry)
-        _picks().probe = key
+    probe = chosen("chosen_player").get("probe")
+    if probe in PROBES.keys():  # noqa: SIM118 (a registry)
+        _picks().probe = probe
 
 
 def _view() -> None:
-    key = chosen("chosen_player").get("view")
-    if key in VIEWS:
-        _picks().view = key
+    view = chosen("chosen_player").get("view")
+    if view in VIEWS:
+        _picks().view = view
 
 
 def _opens(runs: list[Run]) -> str:
@@ -232,11 +232,11 @@ def _confirm(runs: list[Run], backend: SharedBackend) -> None:
 def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
     picks, mine = _picks(), chosen("duel").mine
-    remaining, gone = [], 0
+    remaining_runs, gone = [], 0
     for number in picks.runs:
         run = backend.store.run(number)
         why = (_stays(run, mine) if run else "gone") or backend.store.delete(number)
-        remaining += [number] if why else []
+        remaining_runs += [number] if why else []
         gone += not why
-    only(remaining)
+    only(remaining_runs)
     picks.notice = f"Deleted {gone} run{'s' * (gone != 1)}." if gone else "Nothing was deleted."
