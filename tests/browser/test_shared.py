@@ -66,8 +66,8 @@ def test_no_page_breaks_a_rule_of_the_proxy(page: Page, address: str, tmp_path: 
     opened(page, f"{address}/?{encode([SHORT, SHORT.replace(scheme='post')])}", charts=0)
     page.click(".st-key-train button")
     wait_for(lambda: page.locator(".st-key-live canvas").count() >= 3)
-    page.get_by_role("link", name="Maps").first.click()
-    page.locator(".st-key-maps .stVegaLiteChart canvas").first.wait_for()
+    page.get_by_role("link", name="Norm cost").first.click()
+    page.locator(".stVegaLiteChart canvas").first.wait_for()
     page.get_by_role("link", name="By hand").first.click()
     page.locator(".st-key-hand_sheet_batchnorm .hand-sheet").wait_for()
 

@@ -210,7 +210,9 @@ def barriers(
 
     A page that is being drawn has buttons whose labels come a moment later.
     """
-    options = {"runOnly": [only]} if only else None
+    options: dict[str, object] = {"resultTypes": ["violations"], "preload": False}
+    if only:
+        options["runOnly"] = [only]
     until = time.monotonic() + seconds
     while True:
         found = [
