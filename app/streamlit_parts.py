@@ -25,7 +25,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.server import ServerProtocol
 
 IMPORTS = {
-    "streamlit.proto.BackMsg_pb2": "a simulated visitor speaks the page's protocol",
+    "streamlit.proto.BackMsg_pb2": "asgi/connection_limit.py counts values; a simulated visitor speaks it",
     "streamlit.proto.ForwardMsg_pb2": "likewise",
     "streamlit.runtime.memory_uploaded_file_manager": "asgi/uploads.py counts uploaded files",
     "streamlit.runtime.uploaded_file_manager": "likewise",

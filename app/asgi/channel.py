@@ -166,7 +166,7 @@ def _stored(backend: SharedBackend, topic: Topic) -> dict[int | None, Run]:
 
 TICK_SECONDS = 0.1
 SECONDS_EACH = 0.0033
-"""Added to the tick for each browser that watches: a hundred browsers get three updates a second."""
+"""Added to the tick for each browser that watches the topic: a hundred get three updates a second."""
 SLOWEST_SECONDS = 0.4
 """The longest tick, so that charts still move with any number of browsers."""
 IDLE_SECONDS = 1.0
@@ -208,7 +208,7 @@ class Channel:
                     self.now = fresh
                     self._wake()
                 took = time.monotonic() - began
-                await asyncio.sleep(max(0.01, pause(fresh.is_live) - took))
+                await asyncio.sleep(max(0.01, pause(fresh.is_live, self.watching) - took))
         finally:
             self._wake()
 
@@ -225,9 +225,8 @@ READS = RateLimit(READS_A_SECOND)
 _open: dict[Topic, Channel] = {}
 
 
-def pause(is_live: bool) -> float:
-    """Seconds between two reads of a topic, with an open run or without one."""
-    watching = sum(channel.watching for channel in _open.values())
+def pause(is_live: bool, watching: int) -> float:
+    """Seconds between two reads of a topic that so many browsers watch, with an open run or without one."""
     tick = min(SLOWEST_SECONDS, max(TICK_SECONDS, SECONDS_EACH * watching))
     return tick if is_live else IDLE_SECONDS
 

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from google.protobuf.message import DecodeError
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from ..session import network_address
 from ..session.pages import PAGES
@@ -29,10 +31,16 @@ LARGE = 64_000
 """Bytes of a message from which on it counts as something that a page's session holds."""
 HELD_EACH, HELD_IN_ALL = 12_000_000, 32_000_000
 """Bytes of such messages, of the pages of one network address and of all."""
+WIDGETS = 500
+"""Values of widgets in a message; our pages send some thirty. Each becomes a kilobyte in its session."""
+TOO_MUCH = "The pages hold too much text: close some, or try again in a minute"
+TOO_MANY = f"A message names more than {WIDGETS} values: reload the page"
 LEFT_SECONDS = 35.0
 """A session holds its values for this time after its page was closed (`left_sessions`)."""
-OPENINGS = RateLimit(8)
-"""Pages that connect in a second, of all visitors."""
+OPENINGS = RateLimit(4)
+"""Pages that connect in a second, of all visitors: two cores draw about so many."""
+DOWNLOADS = RateLimit(2)
+"""Files that are made in a second, of all visitors; a replay takes a fifth of a second."""
 CONNECTIONS_FULL = (
     "{} {} are open {}, the most that this server has at once. "
     "Close some, or try again in a minute."
@@ -112,22 +120,40 @@ class Page:
     async def receive(self) -> Message:
         """The next message. The WebSocket is closed where the pages would hold too much with it."""
         message = await self._receive()
-        size = len(message.get("bytes") or b"")
-        if size > max(LARGE, self.bytes):
-            more = size - self.bytes
-            if self.held[self.address] + more > HELD_EACH or self.held.total() + more > HELD_IN_ALL:
-                reason = "The pages hold too much text: close some, or try again in a minute"
-                await self._send({"type": "websocket.close", "code": 1013, "reason": reason})
-                return {"type": "websocket.disconnect", "code": 1013}
-            self.held[self.address] += more
-            self.bytes = size
+        data = message.get("bytes") or b""
+        asked = _read(data)
+        if (reason := self._refused(data, asked)) is not None:
+            await self._send({"type": "websocket.close", "code": 1013, "reason": reason})
+            return {"type": "websocket.disconnect", "code": 1013}
+        if asked.backend_operation_request.HasField("deferred_file"):
+            await DOWNLOADS.wait([Watcher(self.address)])
         return message
+
+    def _refused(self, data: bytes, asked: BackMsg) -> str | None:
+        """Why a message is not taken, or None: then its bytes are counted."""
+        if len(asked.rerun_script.widget_states.widgets) > WIDGETS:
+            return TOO_MANY
+        if len(data) > max(LARGE, self.bytes):
+            more = len(data) - self.bytes
+            if self.held[self.address] + more > HELD_EACH or self.held.total() + more > HELD_IN_ALL:
+                return TOO_MUCH
+            self.held[self.address] += more
+            self.bytes = len(data)
+        return None
 
     def close(self) -> None:
         """Count what the session holds until it is closed too."""
         if self.bytes:
             loop = asyncio.get_running_loop()
             loop.call_later(LEFT_SECONDS, _add, self.held, self.address, -self.bytes)
+
+
+def _read(data: bytes) -> BackMsg:
+    """A message of a page; an empty one where it can't be read, which Streamlit refuses."""
+    try:
+        return BackMsg.FromString(data)
+    except DecodeError:
+        return BackMsg()
 
 
 def _add(counts: Counter, name: str | None, more: int) -> None:

@@ -3,6 +3,7 @@
 uvicorn has no time limit for a request's headers, none for a message's frames, and no limit on what all
 connections together hold. A sweep closes connections that take too long. What is received and not whole,
 or sent and not read, counts for its network address and in all; the connection that goes over is closed.
+So does the time that the event loop takes to read it: a ping or a frame of a few bytes costs 10 µs.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ CLOSING_SECONDS = 60.0
 """From the closing of a connection until its peer has read the rest."""
 MESSAGE_SECONDS = 30.0
 """From the first byte of a message until it is whole."""
-MESSAGE = 4_200_000
+MESSAGE = 1_300_000
 """Bytes of a message, of which the largest is a page with a pasted text of a megabyte."""
-FRAGMENTS = 1000
-"""Frames of a message; a browser sends one for each 128 kB or so."""
+READ = 16_384
+"""Bytes of one read, so that other connections take their turn after some 30 ms at most."""
+BUSY_SHARE, BUSY_SECONDS = 0.1, 0.5
+"""Of the event loop's time one network address may take this share for its reads, and so many seconds of
+CPU time beyond it at once; a page with its scripts takes a few milliseconds."""
 EACH, IN_ALL = 16_000_000, 48_000_000
 """Bytes that are not whole or not read: of one network address, and of all together."""
 PENALTY_SECONDS, PENALTY_EACH = 10.0, 1_000_000
@@ -91,6 +95,9 @@ class Connection:
 _open: dict[Any, Connection] = {}
 """By asyncio's transport."""
 _held = Counter[str]()
+_busy: dict[str, tuple[float, float]] = {}
+"""Seconds of the event loop that an address has taken beyond its share, and when that was, on the monotonic
+clock."""
 _penalties: dict[str, float] = {}
 """Until when an address has a lower limit, on the monotonic clock."""
 _sweeping: asyncio.Task[None] | None = None
@@ -115,10 +122,26 @@ def _follow(kind: type, name: str, after: Any) -> None:
 
     @wraps(own)
     def both(protocol: Any, *given: Any) -> None:
+        began = time.thread_time()
         own(protocol, *given)
         after(protocol)
+        _take(protocol.transport, time.thread_time() - began)
 
     setattr(kind, name, both)
+
+
+def _take(transport: Any, seconds: float) -> None:
+    """Count time of the event loop for the address of a WebSocket, and close it where that is too much."""
+    connection = _open.get(transport)
+    if connection is None or not _is_socket(connection.protocol):
+        return
+    now, address = time.monotonic(), connection.address
+    taken, since = _busy.get(address, (0.0, now))
+    taken = max(0.0, taken - BUSY_SHARE * (now - since)) + seconds
+    _busy[address] = taken, now
+    if taken > BUSY_SECONDS:
+        _penalties[address] = now + PENALTY_SECONDS
+        _close(connection)
 
 
 def _made(protocol: Any) -> None:
@@ -127,6 +150,7 @@ def _made(protocol: Any) -> None:
     if transport in _open:  # it becomes a WebSocket
         _open[transport].protocol = protocol
         return
+    transport.max_size = READ
     _open[transport] = Connection(protocol)
     if _sweeping is None or _sweeping.done():
         _sweeping = asyncio.get_running_loop().create_task(_sweep())
@@ -140,7 +164,7 @@ def _received(protocol: Any) -> None:
     if connection is None or not _is_socket(connection.protocol):
         return
     connection.update(time.monotonic())
-    if _unfinished(connection.protocol) > MESSAGE or len(connection.protocol.frames) > FRAGMENTS:
+    if _unfinished(connection.protocol) > MESSAGE:
         _close(connection)
     _relieve(connection.address)
 
@@ -211,3 +235,6 @@ async def _sweep() -> None:
             _relieve(address)
         for address in [address for address, until in _penalties.items() if until < now]:
             del _penalties[address]
+        for address, (taken, since) in [*_busy.items()]:
+            if taken < BUSY_SHARE * (now - since):
+                del _busy[address]

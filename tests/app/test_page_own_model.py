@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hosted_kit import turn_on
 from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
@@ -55,6 +56,13 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
         checked(at.selectbox(key="own_type").set_value(kind).run())
         assert "not told" in words(at) or "could not be followed" in words(at)
         assert it.main.trouble not in words(at)
+
+
+def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_on(monkeypatch)
+    at = own(model_type="llama")
+    assert not at.text_area and "`normviz inspect config.json`" in words(at)
+    assert "LlamaForCausalLM" in words(at)
 
 
 @pytest.mark.slow

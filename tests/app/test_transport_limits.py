@@ -9,15 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from backend_kit import wait_for
 from browser_kit import free_port
 from normviz.app.asgi import connection_limit, left_sessions, log_limit
+from normviz.app.asgi.rate_limit import RateLimit, Watcher
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from normviz.home import shipped
 
@@ -51,7 +53,7 @@ uvicorn.run(Connections(app), host="127.0.0.1", port=int(sys.argv[1]), ws="webso
 """
 LIMITS = (
     "REQUEST_SECONDS=1", "MESSAGE_SECONDS=2", "SWEEP_SECONDS=0.1", "CONNECTIONS=20", "EACH=1000000",
-    "FRAGMENTS=50", "MESSAGE=500000", "PENALTY_SECONDS=1", "PENALTY_EACH=100000",
+    "MESSAGE=500000", "PENALTY_SECONDS=1", "PENALTY_EACH=100000", "BUSY_SECONDS=0.2",
 )  # fmt: skip
 
 
@@ -132,12 +134,23 @@ def test_a_message_that_does_not_end_has_a_time_and_a_whole_one_does_not(port: i
         assert whole.recv(100)[:1] == b"\x8a"
 
 
-def test_fragments_have_a_number(port: int) -> None:
-    with upgraded(port, "198.51.100.5") as slow, upgraded(port, "198.51.100.2") as one:
-        slow.sendall(frame(0x82, 1000, b"a"))
-        one.sendall(b"\x02\x81" + MASK + b"a" + (b"\x00\x81" + MASK + b"a") * 100)
-        closed_after(one)
-        assert is_open(slow), "its time was not over yet"
+@pytest.mark.parametrize(
+    "frames", [b"\x89\x80" + MASK, b"\x02\x81" + MASK + b"a" + (b"\x00\x81" + MASK + b"a") * 5000],
+    ids=["pings", "fragments"],
+)  # fmt: skip
+def test_frames_may_take_so_much_of_the_event_loop(port: int, frames: bytes) -> None:
+    """The socket that floods is closed, one of another address stays."""
+    address = f"198.51.100.{len(frames) % 200 + 20}"
+    with upgraded(port, "198.51.100.5") as other, upgraded(port, address) as one:
+        other.sendall(frame(0x82, 1000, b"a"))
+        with suppress(ConnectionError):
+            for _ in range(400):
+                one.sendall(frames * max(1, 16_000 // len(frames)))
+                if readable([one], 0) and len(one.recv(65_536)) == 0:
+                    break
+            else:
+                raise AssertionError("it was not closed")
+        assert is_open(other), "its time was not over yet"
 
 
 def test_a_network_address_holds_so_much_and_others_have_their_own(port: int) -> None:
@@ -215,6 +228,42 @@ def test_texts_of_the_pages_of_an_address_have_a_size(monkeypatch: pytest.Monkey
         assert end.value.code == 1013 and "too much text" in end.value.reason
         other.send_bytes(b"a" * 200_000)
         assert other.receive_text() == "got it"
+
+
+def test_a_message_names_so_many_values() -> None:
+    """What a page sends passes; the connection of what no page sends is closed."""
+    app, path, asked = connection_limit.Connections(stays), "/_stcore/stream", BackMsg()
+    for i in range(connection_limit.WIDGETS):
+        asked.rerun_script.widget_states.widgets.add(id=f"w{i}", trigger_value=True)
+    with page(app).websocket_connect(path) as one:
+        one.send_bytes(asked.SerializeToString())
+        assert one.receive_text() == "got it"
+        one.send_bytes(b"\xff" * 5000)  # Streamlit refuses it
+        assert one.receive_text() == "got it"
+        asked.rerun_script.widget_states.widgets.add(id="w")
+        one.send_bytes(asked.SerializeToString())
+        with pytest.raises(WebSocketDisconnect) as end:
+            one.receive_text()
+        assert end.value.code == 1013 and "500 values" in end.value.reason
+
+
+def test_files_that_are_made_at_a_click_wait_for_their_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited = list[str]()
+
+    class Share(RateLimit):
+        async def wait(self, watchers: list[Watcher]) -> None:
+            waited.extend(who.address for who in watchers)
+
+    monkeypatch.setattr(connection_limit, "DOWNLOADS", Share(1))
+    asked = BackMsg()
+    asked.backend_operation_request.deferred_file.file_id = "replay"
+    with page(connection_limit.Connections(stays)).websocket_connect("/_stcore/stream") as one:
+        for message in (BackMsg(stop_script=True), asked):
+            one.send_bytes(message.SerializeToString())
+            assert one.receive_text() == "got it"
+    assert waited == ["198.51.100.1"]
 
 
 class Server:

@@ -94,6 +94,20 @@ async def finished(page: ClientConnection) -> None:
             return
 
 
+async def offered(page: ClientConnection) -> list[str]:
+    """Read until the page has rendered, and name the files that its buttons make."""
+    files = list[str]()
+    while True:
+        data = await page.recv()
+        message = ForwardMsg.FromString(data if isinstance(data, bytes) else data.encode())
+        kind = message.WhichOneof("type")
+        button = message.delta.new_element.download_button
+        if kind == "delta" and button.deferred_file_id:
+            files.append(button.deferred_file_id)
+        if kind == "script_finished":
+            return files
+
+
 async def frames(at: Target, number: int) -> None:
     """A frame of 4 MB (or of 19 MB, each second one) that does not end, and answers to pings."""
     size = 4_000_000 if number % 2 else 19_000_000
@@ -120,6 +134,66 @@ async def fragments(at: Target, number: int) -> None:
             await asyncio.sleep(0.05)
     finally:
         writer.close()
+
+
+async def pings(at: Target, number: int) -> None:
+    """Empty pings, as many as the connection takes."""
+    del number
+    _, writer = await at.raw_socket(NUMBERS)
+    try:
+        while True:
+            writer.write((b"\x89\x80" + MASK) * 4000)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+async def openings(at: Target, number: int) -> None:
+    """A page of four lanes, another one each second."""
+    ask = BackMsg()
+    seeds = ",".join(f"{10**6 * number + secrets.randbelow(10**6)}" for _ in range(4))
+    ask.rerun_script.query_string = f"v=1&lanes=4&scheme=pre,post,peri,deepnorm&init_seed={seeds}"
+    async with at.socket(STREAM) as page:
+        await page.send(ask.SerializeToString())
+        await asyncio.sleep(1)
+
+
+async def watchers(at: Target, number: int) -> None:
+    """A socket of charts that asks once and reads what comes."""
+    async with at.socket(NUMBERS) as charts:
+        await charts.send(f'{{"runs": [{number + 1}], "probe": "grad_block"}}')
+        while True:
+            await charts.recv()
+
+
+async def widgets(at: Target, number: int) -> None:
+    """A page with 110,000 values in one message, which closes after a while and comes again."""
+    ask = BackMsg()
+    for i in range(110_000):
+        ask.rerun_script.widget_states.widgets.add(id=f"{i:x}", trigger_value=True)
+    async with at.socket(STREAM) as page:
+        await page.send(ask.SerializeToString())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(3 + number % 5):
+                while True:
+                    await page.recv()
+
+
+async def downloads(at: Target, number: int) -> None:
+    """A page that asks for its replay 50 times at once, again and again."""
+    del number
+    async with at.socket(STREAM) as page:
+        await page.send(rerun())
+        files = await offered(page)
+        for n in range(50):
+            ask = BackMsg()
+            ask.backend_operation_request.request_id = f"{n}"
+            ask.backend_operation_request.deferred_file.file_id = files[n % len(files)]
+            await page.send(ask.SerializeToString())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                while True:
+                    await page.recv()
 
 
 async def values(at: Target, number: int) -> None:
@@ -205,6 +279,11 @@ ATTACKS: dict[str, tuple[Callable[[Target, int], Awaitable[None]], int]] = {
     "topics": (topics, 500),
     "renders": (renders, 60),
     "uploads": (uploads, 40),
+    "pings": (pings, 8),
+    "widgets": (widgets, 3),
+    "downloads": (downloads, 4),
+    "openings": (openings, 4),
+    "watchers": (watchers, 140),
 }
 """What each client of an attack does again and again, and how many there are."""
 

@@ -35,6 +35,15 @@ LETTERS = (
     "tokens, such as a convolution or a state space; B is a part that could not be told. After a bar stands "
     "what is inside."
 )
+WHAT_HAPPENS = (
+    "The model is built on this machine without weights, in a process with bounded time and memory. One "
+    "small forward pass is followed. No code and no other model that the file names is loaded, and the "
+    "text is written nowhere."
+)
+ELSEWHERE = (
+    "This server is shared and takes no configuration of yours. Where you install NormViz, "
+    "`normviz inspect config.json` and this page do."
+)
 USERS = 12
 """Models with the same placement that are named."""
 
@@ -62,12 +71,16 @@ def _asked() -> Anatomy | None:
             "Model type", kinds, key="own_type", width=400,
             help="Model types of the library transformers, with the defaults of each configuration.",
         )  # fmt: skip
-        with st.expander("Or paste a config.json", icon=":material/content_paste:"):
-            text = st.text_area(
-                "config.json", key="own_config", height=200, max_chars=MAX_CHARACTERS,
-                placeholder='{"model_type": "qwen3", "num_hidden_layers": 28, ...}',
-            )  # fmt: skip
-            st.caption(_what_happens())
+        text = None
+        if hosted.limits() is None:
+            with st.expander("Or paste a config.json", icon=":material/content_paste:"):
+                text = st.text_area(
+                    "config.json", key="own_config", height=200, max_chars=MAX_CHARACTERS,
+                    placeholder='{"model_type": "qwen3", "num_hidden_layers": 28, ...}',
+                )  # fmt: skip
+                st.caption(WHAT_HAPPENS)
+        else:
+            st.caption(ELSEWHERE)
     if text and text.strip():
         return _pasted(text)
     address.show(CODEC.params({KIND: kind} if kind else {}))
@@ -77,16 +90,6 @@ def _asked() -> Anatomy | None:
         st.warning(literal(named + known))
         return None
     return known
-
-
-def _what_happens() -> str:
-    """What is done with a pasted configuration."""
-    where = "on this server" if hosted.limits() else "on this machine"
-    return (
-        f"The model is built {where} without weights, in a process with bounded time and memory. One "
-        "small forward pass is followed. No code and no other model that the file names is loaded, and the "
-        "text is written nowhere."
-    )
 
 
 def _pasted(text: str) -> Anatomy | None:
