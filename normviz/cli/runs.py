@@ -94,6 +94,6 @@ def _cells(row: ListRow, now: float) -> tuple[str, ...]:
         ", ".join(filter(None, (described(config), seed))),
         outcome.words if not run.is_open else f"{outcome.words}, {outcome.steps} steps so far",
         outcome.loss,
-        run.device or "",
+        run.started.device if run.started else "",
         "" if took is None else f"{took:.1f}",
     )

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ..config import SETTINGS, RunConfig
 from ..links import differences, shown
 from ..observed import Observed, Settings
+from . import Run
 from .frames import verdict
-from .store import Query, Run, Store, StoreUnreadable
+from .store import Query, Store, StoreUnreadable
 from .verdict import Verdict
 
 USUAL = RunConfig()
@@ -115,9 +116,7 @@ def described(settings: Settings) -> str:
 
 def seconds(run: Run) -> float | None:
     """Seconds that a run trained here; None if it did not start, did not end, or was shipped."""
-    if run.started is None or run.ended is None or run.is_shipped:
-        return None
-    return max(0.0, run.ended - run.started)
+    return None if None in (run.began, run.ended) or run.is_shipped else run.seconds
 
 
 def diff(configs: list[RunConfig]) -> dict[str, list[str]]:

@@ -26,9 +26,10 @@ from normviz.observed import Observed, nearest
 from normviz.own_model.terminal import Terminal, screen
 from normviz.own_model.watch import Cadence, Watch
 from normviz.result import collect
+from normviz.runs import Run
 from normviz.runs.names import with_names
 from normviz.runs.search import search
-from normviz.runs.store import Query, Run, Store
+from normviz.runs.store import Query, Store
 from normviz.training.loop import train
 
 

@@ -13,11 +13,12 @@ from test_store import dead_pid
 
 from normviz import RunConfig
 from normviz.config import ENGINE
+from normviz.runs import Run
 from normviz.runs.listing import RunList, ago, changed, diff, seconds
 from normviz.runs.search import search
 from normviz.runs.seeds import named
 from normviz.runs.shipped import adopt
-from normviz.runs.store import Condition, Query, Run, Store
+from normviz.runs.store import Condition, Query, Store
 
 ALL = Query()
 

@@ -12,10 +12,11 @@ import streamlit as st
 from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.observed import label
+from normviz.runs import SHIPPED, Run
 from normviz.runs.listing import ListPage, ListRow, RunOutcome, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.seeds import named
-from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
+from normviz.runs.store import Clause, Condition, Query
 
 from ...session import duel, presence, visitor
 from ...session.backend import SharedBackend, shared
@@ -222,11 +223,13 @@ def _when(run: Run) -> str:
 
 
 def _device(run: Run) -> str:
-    name = run.device or ""
-    name = name.upper() if name in ("cpu", "cuda") else literal(name)
-    if not run.engine or run.is_observed:  # no engine of ours trained that
+    if (started := run.started) is None:
+        return ""
+    name = started.device.upper() if started.device in ("cpu", "cuda") else literal(started.device)
+    if not started.engine or run.is_observed:  # no engine of ours trained that
         return name
-    return f"{name}, engine {literal(run.engine)}" + (f": {literal(run.why)}" if run.why else "")
+    why = f": {literal(started.why)}" if started.why else ""
+    return f"{name}, engine {literal(started.engine)}{why}"
 
 
 def _zone() -> ZoneInfo | None:

@@ -15,9 +15,8 @@ from normviz.catalog import PROBES
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, label
 from normviz.player import VIEWS
-from normviz.runs import names
+from normviz.runs import Run, names
 from normviz.runs.listing import ListRow, described, diff
-from normviz.runs.store import Run
 
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend

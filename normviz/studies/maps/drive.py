@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...cores import cores
 from ...execution import Began, Ended, Executor, Local
-from ...runs import Recording, empty
-from ...runs.store import Run, Store
+from ...runs import Recording, Run, empty
+from ...runs.store import Store
 from .cell import train_cell
 from .early import is_flat
 from .grid import Cell, Grid

@@ -32,7 +32,7 @@ from __future__ import annotations
 from ...catalog import PROBES
 from ...catalog.setting import Range
 from ...config import RANGES, SETTINGS, RunConfig
-from ...runs.store import Run
+from ...runs import Run
 from ...runs.verdict import WINDOW
 from ...training.events import Step
 from ...training.schedule import lr_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...runs import Recording
-from ...runs.store import Run, Store
+from ...runs import Recording, Run
+from ...runs.store import Store
 from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
 from .drive import stored
 from .early import is_flat
