@@ -13,7 +13,7 @@ from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.observed import label
 from normviz.runs import SHIPPED, Run
-from normviz.runs.listing import ListPage, ListRow, RunOutcome, ago, changed, described, seconds
+from normviz.runs.listing import ListPage, ListRow, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.seeds import named
 from normviz.runs.store import Clause, Condition, Query
@@ -163,8 +163,8 @@ def _row(row: ListRow, mine: bool) -> None:
         if run.is_open:
             st.fragment(guarded(_live), run_every=TICK_SECONDS)(run.id)
         else:
-            _outcome(row.outcome)
-        loss = "" if run.is_open else row.outcome.loss
+            _outcome(row)
+        loss = "" if run.is_open else row.loss
         st.markdown(f"loss {loss}" if loss else " ", width=80)
         st.caption(_when(run), width=150)
 
@@ -183,8 +183,8 @@ def _settings(run: Run, mine: bool) -> str:
     return " ".join([*marks, first])
 
 
-def _outcome(outcome: RunOutcome) -> None:
-    badge.verdict(outcome.verdict.kind, outcome.words, width=240)
+def _outcome(row: ListRow) -> None:
+    badge.verdict(row.verdict.kind, row.words, width=240)
 
 
 def _live(number: int) -> None:
@@ -198,15 +198,15 @@ def _live(number: int) -> None:
         number in selected_runs.selection().runs or number in duel.duel().mine
     ):  # not all that are listed
         presence.runs([run])
-    outcome = backend.run_list.row(run).outcome
+    row = backend.run_list.row(run)
     if run.is_observed:  # the number of steps is not known
-        badge.verdict(outcome.verdict.kind, outcome.words, width=240)
+        _outcome(row)
         return
     total = max(run.config.steps, 1)
-    words = outcome.words
+    words = row.words
     if run.status != "queued":
-        words += f", {outcome.steps} of {total} steps"
-    st.progress(min(1.0, outcome.steps / total), words, width=240)
+        words += f", {row.steps} of {total} steps"
+    st.progress(min(1.0, row.steps / total), words, width=240)
 
 
 def _when(run: Run) -> str:

@@ -121,5 +121,5 @@ class FlatDetector:
 
 
 def is_flat(run: Run) -> bool:
-    """Whether a stored run was stopped by this rule."""
-    return run.is_coarse and run.status == "stopped" and (run.message or "").startswith(FLAT)
+    """Whether a run was stopped by this rule."""
+    return run.status == "stopped" and (run.message or "").startswith(FLAT)

@@ -170,9 +170,9 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
 
     monkeypatch.setattr(Local, "_give", killed)
     ended = {news.cell.config.scheme: news for news in done(store, small_pair(), processes=1)}
-    assert (ended["post"].measured.status, ended["post"].run is None) == ("finished", False)
+    assert (ended["post"].measured.status, ended["post"].measured.id > 0) == ("finished", True)
     assert ended["pre"].measured.message == "its process was killed by signal 9, twice"
-    assert ended["pre"].run is None
+    assert not ended["pre"].measured.id
     assert [c.config.scheme for c in missing(store, small_pair(), True)] == ["pre"]
 
 
@@ -196,8 +196,8 @@ def test_a_result_that_cannot_be_read_fails_only_its_cell(
     for ended, error in zip(unread, errors, strict=True):
         said = f"its process gave no result: {type(error).__name__}"
         assert (ended.measured.message or "").startswith(said)
-        assert ended.run is None
-    assert last.measured.status == "finished" and last.run is not None
+        assert not ended.measured.id
+    assert last.measured.status == "finished" and last.measured.id
 
 
 def test_a_process_that_does_not_start_is_said(
