@@ -14,7 +14,6 @@ with `Duel(pre, post)`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -214,7 +213,7 @@ class Duel:
 
 def result_of(recording: Recording) -> Result:
     """A recording, to take away."""
-    return Result(**{field.name: getattr(recording, field.name) for field in fields(recording)})
+    return Result.of(recording, recording.steps)
 
 
 def collect(events: Iterable[Event]) -> Result:

@@ -25,10 +25,9 @@ from itertools import count
 from typing import Any, TypeVar
 
 from normviz.player import CARRIED, ChartOptions, Have, Sent, View, message
-from normviz.runs import Recording
+from normviz.runs import Recording, Run
 from normviz.runs.lane import LETTERS, Lane
 from normviz.runs.names import lane_name
-from normviz.runs.store import Run
 
 from ..session.backend import SharedBackend, shared
 from ..session.progress import status
@@ -134,7 +133,7 @@ def read_snapshot(topic: Topic) -> Snapshot:
         if own in stored
     }
     others = [run for some in runs.values() for run in some[1:]]
-    every = list(dict.fromkeys([*(some[0] for some in runs.values()), *others]))
+    every = list({run.id: run for run in [*(some[0] for some in runs.values()), *others]}.values())
     status_words = status(
         backend.frames, every, backend.supervisor.silent(), backend.supervisor.stuck is not None
     )

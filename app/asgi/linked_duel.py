@@ -47,7 +47,7 @@ def find(params: dict[str, list[str]]) -> LinkedDuel:
     lanes = _ended(asked.lanes, backend)
     if not lanes:
         return LinkedDuel(named, DUEL.words, query)
-    picture = pictures.of(backend.store, [run.id for lane in lanes for run in lane.runs])
+    picture = pictures.of(backend.store, [run.id for lane in lanes for run in lane.recordings])
     return LinkedDuel(
         named, preview.outcome(lanes), query, lanes, picture, asked.probe == preview.PROBE
     )

@@ -14,11 +14,11 @@ from streamlit import runtime
 from normviz import hosted
 from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
-from normviz.runs import shipped
+from normviz.runs import Run, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.listing import RunList
 from normviz.runs.shipped import adopt
-from normviz.runs.store import Run, Store, StoreFull
+from normviz.runs.store import Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
 from normviz.studies.claims.server_jobs import ClaimJobs

@@ -19,7 +19,8 @@ from normviz.lessons.tour import STEPS, TourStep
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, nearest
 from normviz.player import View
-from normviz.runs.store import Action, Run
+from normviz.runs import Run
+from normviz.runs.store import Action
 
 from . import address, duel_link, visitor
 from .backend import SharedBackend, known

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import streamlit as st
 
 from normviz import hosted
-from normviz.runs.store import Run
+from normviz.runs import Run
 
 from . import visitor
 from .backend import watchers

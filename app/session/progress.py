@@ -7,8 +7,9 @@ from typing import Any
 from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS
 from normviz.execution.startup import problem
 from normviz.links import as_word
+from normviz.runs import Run
 from normviz.runs.frames import Frames, queued
-from normviz.runs.store import Run, Store
+from normviz.runs.store import Store
 
 from .markdown import capital
 

@@ -20,7 +20,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz.home import FolderError, home, secret
 from normviz.model import texts
-from normviz.runs.store import Run
+from normviz.runs import Run
 from normviz.runs.store.queue import OTHERS, may_steer
 
 from . import network_address

@@ -9,7 +9,8 @@ import streamlit as st
 
 from normviz.config import RunConfig
 from normviz.links import Codec
-from normviz.runs.store import Run, retention
+from normviz.runs import Run
+from normviz.runs.store import retention
 
 from ..session import address, visitor
 from ..session.backend import SharedBackend

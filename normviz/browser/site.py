@@ -25,10 +25,10 @@ from ..lessons.tour import STEPS
 from ..limits import MAX_LANES
 from ..observed import KEY
 from ..player import SCRIPTS, version
-from ..runs import names
+from ..runs import Run, names
 from ..runs.frames import Frames
 from ..runs.lane import Lane, stored_lane
-from ..runs.store import Run, Store
+from ..runs.store import Store
 from . import page as trained
 
 NUMBER = re.compile(r"\d{1,18}")

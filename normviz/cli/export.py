@@ -17,13 +17,13 @@ from ..home import expanded
 from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
 from ..observed import KEY, Observed, Settings, configured
-from ..runs import Recording, empty
+from ..runs import Recording, Run, empty
 from ..runs.frames import Frames
 from ..runs.lane import Lane
 from ..runs.seeds import named as seeds_of
 from ..runs.seeds import seeded
 from ..runs.shipped import adopt
-from ..runs.store import Run, Store, StoreError
+from ..runs.store import Store, StoreError
 from . import main
 from .errors import complain
 from .places import is_folder, stored

@@ -80,7 +80,7 @@ def _print(rows: tuple[ListRow, ...]) -> None:
 
 def _cells(row: ListRow, now: float) -> tuple[str, ...]:
     """The cells of a row."""
-    run, config, outcome = row.run, row.run.config, row.outcome
+    run, config = row.run, row.run.config
     took = seconds(run)
     norm = config.norm if isinstance(config, Observed) else config.placed().norm
     task = "" if isinstance(config, Observed) else TASKS.label(config.task)
@@ -92,8 +92,8 @@ def _cells(row: ListRow, now: float) -> tuple[str, ...]:
         NORMS.label(norm) if norm else "",
         task,
         ", ".join(filter(None, (described(config), seed))),
-        outcome.words if not run.is_open else f"{outcome.words}, {outcome.steps} steps so far",
-        outcome.loss,
-        run.device or "",
+        row.words if not run.is_open else f"{row.words}, {row.steps} steps so far",
+        row.loss,
+        run.started.device if run.started else "",
         "" if took is None else f"{took:.1f}",
     )

@@ -65,7 +65,7 @@ def follow(
             else redirect_stdout(sys.stderr) as live
         ):
             for news in sweep(store, grid, processes, early, cluster=cluster):
-                line = progress.take(store, news)
+                line = progress.take(news)
                 if isinstance(live, Live):
                     live.update(progress.drawn(), refresh=True)
                 elif line:
@@ -92,7 +92,7 @@ class _Progress:
         self.bar = self.progress.add_task("cells", total=len(grid.cells))
         self.n = 0
 
-    def take(self, store: Store, news: News) -> str | None:
+    def take(self, news: News) -> str | None:
         """Record the news; returns a line if a cell was trained."""
         if isinstance(news, Began):
             self.running.append(news.task)
@@ -102,17 +102,16 @@ class _Progress:
         if not isinstance(news, Done):
             return None
         self.running.remove(news.cell)
-        outcome = self._outcome(store, news)
+        outcome = self._outcome(news)
         seconds = f"{news.measured.seconds:.1f} s"
         self.last = [*self.last, (news.cell, outcome, seconds)][-LINES:]
         return f"{self.n} of {len(self.grid.cells)}  {self.name(news.cell)}: {outcome} ({seconds})"
 
-    def _outcome(self, store: Store, done: Done) -> str:
-        run = None if done.run is None else store.run(done.run)
-        if run is None:
+    def _outcome(self, done: Done) -> str:
+        if not done.measured.id:
             self.ended.failures[done.cell] = done.measured.message or "it ended without a message"
             return "failed"
-        return point(done.cell, run, done.measured).sentence
+        return point(done.cell, done.measured).sentence
 
     def name(self, cell: Cell) -> str:
         """A cell's values on the axes, and its seed."""

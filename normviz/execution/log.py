@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from .. import hosted
-from ..runs.store import Run
+from ..runs import Run
 
 LOG = logging.getLogger("normviz.execution")
 BAD = ("died", "failed")

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from ..config import estimated_gib, is_quick
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError, pictures
-from ..runs.store.run import FOREIGN
+from ..runs.store.rows import FOREIGN
 from . import log, worker
 from .budget import Budget, default_slots
 from .client import DAMAGED

@@ -353,10 +353,10 @@ class Watch:
             steps = Steps(step=steps.step, loss=steps.loss, lr=steps.lr, grad_norm=steps.grad_norm,
                           layer_steps=steps.layer_steps, layers=empty)  # fmt: skip
         status = "diverged" if self.bad and self.status != "running" else self.status
-        seconds = time.time() - self._began
         return Result(
-            settings, self.started, steps, status, self.bad, seconds=seconds, probes=self.keys
-        )
+            settings, self.started, status, self.bad, began=self._began, ended=time.time(),
+            probes=self.keys, steps=steps,
+        )  # fmt: skip
 
     def close(self, status: Literal["finished", "stopped"] = "finished") -> None:
         """Remove every hook and store the run as finished. A second call does nothing."""

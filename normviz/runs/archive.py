@@ -182,10 +182,9 @@ def _recording(
     probes: Sequence[str],
 ) -> Recording:
     return Recording(
-        config, Started(config, *(about[name] for name in STARTED), *about["computed_by"]),
-        steps, status,
+        config, Started(config, *(about[name] for name in STARTED), *about["computed_by"]), status,
         Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
-        about.get("seconds", 0.0), tuple(probes), about.get("wrote", ""),
+        0.0, about.get("seconds", 0.0), tuple(probes), about.get("wrote", ""), steps=steps,
     )  # fmt: skip
 
 

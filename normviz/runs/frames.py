@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from .. import hosted
 from ..formats import duration, listed
-from . import Recording, Steps
-from .store import Run, Store
+from . import Recording, Run, Steps
+from .store import Store
 from .verdict import Verdict
 
 KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
@@ -48,7 +48,7 @@ class Frames:
 
     def recording(self, run: Run) -> Recording:
         """What a run recorded so far."""
-        return run.recording(self.steps(run))
+        return Recording.of(run, self.steps(run))
 
     def verdict(self, run: Run) -> Verdict:
         """The verdict of a run, or its state while it is open."""
@@ -57,8 +57,8 @@ class Frames:
 
 def verdict(recording: Recording, store: Store) -> Verdict:
     """The verdict of a run, or its state while it is open; for a waiting one its place in the queue."""
-    if recording.stored is not None and recording.status == "queued":
-        return Verdict("queued", queued([recording.stored], store))
+    if recording.id and recording.status == "queued":
+        return Verdict("queued", queued([recording], store))
     return recording.verdict
 
 

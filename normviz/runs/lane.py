@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from ..observed import Settings
 from ..training.events import Started
+from . import Run
 from .frames import Frames
 from .recording import Recording, Steps, of_seeds
-from .store import Run
 
 LETTERS = "ABCD"
 """Of the lanes of a duel, in their order."""
@@ -75,19 +75,14 @@ class Lane(Generic[S]):
         return LETTERS.index(self.letter)
 
     @property
-    def runs(self) -> tuple[Run, ...]:
-        """The rows of the store that its recordings were read from."""
-        return tuple(run.stored for run in self.recordings if run.stored)
-
-    @property
-    def run(self) -> Run | None:
-        """The row of its own run; None where nobody ran it."""
-        return next(iter(self.runs), None)
+    def run(self) -> Recording | None:
+        """What its own run recorded; None where nobody ran it."""
+        return self.recordings[0] if self.recordings else None
 
     @property
     def is_current(self) -> bool:
         """Whether its own run has the settings that it has now."""
-        return bool(self.recordings) and self.recordings[0].config == self.config
+        return self.run is not None and self.run.config == self.config
 
     @property
     def without_numbers(self) -> Lane[S]:
@@ -98,7 +93,7 @@ class Lane(Generic[S]):
     @property
     def started(self) -> Started | None:
         """The `Started` event of its own run; None where that has not begun."""
-        return self.recordings[0].started if self.recordings else None
+        return self.run.started if self.run else None
 
     @property
     def device(self) -> str | None:
@@ -108,12 +103,12 @@ class Lane(Generic[S]):
     @property
     def is_done(self) -> bool:
         """Whether its own run reached its end, diverged or not."""
-        return bool(self.recordings) and self.recordings[0].is_done
+        return self.run is not None and self.run.is_done
 
     @property
     def final_loss(self) -> float | None:
         """Mean loss of the last tenth of the steps, in nats; None before the first step."""
-        return self.recording.final if self.recordings and len(self.recording.steps) else None
+        return self.run.final if self.run and len(self.run.steps) else None
 
     @property
     def verdict(self) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ..config import SETTINGS, RunConfig
 from ..links import differences, shown
 from ..observed import Observed, Settings
+from . import Run
 from .frames import verdict
-from .store import Query, Run, Store, StoreUnreadable
+from .store import Query, Store, StoreUnreadable
 from .verdict import Verdict
 
 USUAL = RunConfig()
@@ -22,9 +23,10 @@ KEPT = 50_000
 
 
 @dataclass(frozen=True)
-class RunOutcome:
-    """The outcome of a run: `final` is its mean loss over the last tenth of its `steps`; may be NaN."""
+class ListRow:
+    """A run and what came of it: `final` is its mean loss over the last tenth of its `steps`; may be NaN."""
 
+    run: Run
     verdict: Verdict
     final: float
     steps: int
@@ -43,14 +45,6 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class ListRow:
-    """A run and its outcome."""
-
-    run: Run
-    outcome: RunOutcome
-
-
-@dataclass(frozen=True)
 class ListPage:
     """One page of runs. `foreign` has the numbers of those from another release and of damaged ones."""
 
@@ -64,7 +58,7 @@ class RunList:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._outcomes: dict[int, RunOutcome] = {}
+        self._outcomes: dict[int, tuple[Verdict, float, int]] = {}
 
     def page(self, wanted: Query, limit: int, offset: int = 0) -> ListPage:
         """At most `limit` wanted runs after the first `offset`. Newest first; cells of sweeps come after
@@ -79,18 +73,16 @@ class RunList:
         return ListPage(tuple(rows), matches.total, tuple(unread))
 
     def row(self, run: Run) -> ListRow:
-        """A run with its outcome. Raises StoreUnreadable where its steps are damaged."""
+        """A run with what came of it. Raises StoreUnreadable where its steps are damaged."""
         outcome = self._outcomes.get(run.id)
         if outcome is None or run.is_open:
             recording = self.store.recording(run, layers=False)
-            outcome = RunOutcome(
-                verdict(recording, self.store), recording.final, len(recording.steps)
-            )
+            outcome = verdict(recording, self.store), recording.final, len(recording.steps)
             if run.ended is not None:
                 if len(self._outcomes) >= KEPT:
                     self._outcomes.clear()
                 self._outcomes[run.id] = outcome
-        return ListRow(run, outcome)
+        return ListRow(run, *outcome)
 
 
 def changed(config: RunConfig) -> str:
@@ -115,9 +107,7 @@ def described(settings: Settings) -> str:
 
 def seconds(run: Run) -> float | None:
     """Seconds that a run trained here; None if it did not start, did not end, or was shipped."""
-    if run.started is None or run.ended is None or run.is_shipped:
-        return None
-    return max(0.0, run.ended - run.started)
+    return None if None in (run.began, run.ended) or run.is_shipped else run.seconds
 
 
 def diff(configs: list[RunConfig]) -> dict[str, list[str]]:

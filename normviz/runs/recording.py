@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import starmap
 from math import ceil
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import FAMILIES, PROBES, SCHEMES, TASKS
-from ..catalog.probes import ROUNDING, recorded_by
+from ..catalog import FAMILIES, PROBES, TASKS
+from ..catalog.probes import ROUNDING
 from ..observed import OWN_UNIT, Observed, Settings
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from .run import OPEN, Run, Status
 from .verdict import (
     LEARNED,
     PLATEAUS,
@@ -31,25 +32,8 @@ from .verdict import (
     observed,
 )
 
-if TYPE_CHECKING:
-    from .store import Run
-
-Status = Literal["queued", "running", "paused", "finished", "diverged", "stopped", "failed"]
-STATUSES: tuple[Status, ...] = get_args(Status)
-OPEN = STATUSES[:3]
-DONE = STATUSES[3:5]
 UNWATCHED = "nobody had it open any more"
 """The message of a run that was stopped because no page showed it."""
-
-
-def probes_of(config: Settings) -> tuple[str, ...]:
-    """Keys of the probes that a run with these settings records today, in the order of the rows."""
-    if isinstance(config, Observed):
-        return recorded_by("one")
-    streams = SCHEMES[config.scheme].streams if config.scheme in SCHEMES else "one"
-    return recorded_by(streams, config.family)
-
-
 SOMETIMES = ("held_out", "logit_rms")
 """The numbers of a step that not every step has."""
 
@@ -171,49 +155,15 @@ class LayerValues:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
-    """What a run recorded, finished or open.
+class Recording(Run):
+    """A run with its steps so far, and what follows from them."""
 
-    config     its settings, with the changes of the learning rate that were made while it trained; the record
-               of a run that was observed (`normviz.watch`)
-    started    its `Started` event; None where it did not start
-    steps      its steps so far
-    status     queued, running or paused; finished, diverged, stopped or failed
-    first_bad  where it diverged, or None
-    message    why it was stopped or has failed, or None
-    seconds    training time; for a cell of a sweep the CPU time of its process, with the building of the
-               model. 0 while it is open
-    probes     keys of the rows of `steps.layers`; by default all that its placement has today
-    wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
-               a hosted server shows it to the visitors who gave the text alone, and no file to take away
-               has it
-    stored     the row of the store that it was read from, if it was
-    """
+    steps: Steps = field(kw_only=True)
 
-    config: Settings
-    started: Started | None
-    steps: Steps
-    status: Status
-    first_bad: Diverged | None = None
-    message: str | None = None
-    seconds: float = 0.0
-    probes: tuple[str, ...] = ()
-    wrote: str = ""
-    stored: Run | None = None
-
-    def __post_init__(self) -> None:
-        if not self.probes:
-            object.__setattr__(self, "probes", probes_of(self.config))
-
-    @property
-    def key(self) -> str:
-        """Name of this result."""
-        return self.config.key
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it reached its end, diverged or not."""
-        return self.status in DONE
+    @classmethod
+    def of(cls, run: Run, steps: Steps) -> Self:
+        """A run with these steps."""
+        return cls(**{each.name: getattr(run, each.name) for each in fields(Run)}, steps=steps)
 
     @property
     def losses(self) -> NDArray[np.float64]:
@@ -263,11 +213,6 @@ class Recording:
         """[k] steps after which the held-out loss was measured, ascending, and [k] losses in nats."""
         measured = ~np.isnan(self.steps.held_out)
         return self.steps.step[measured], self.steps.held_out[measured]
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether it is of somebody's own model: a loss that is NaN was not measured there."""
-        return isinstance(self.config, Observed)
 
     @property
     def unit(self) -> str:
@@ -396,7 +341,7 @@ class Recording:
 
 def empty(config: Settings, status: Status, message: str | None = None) -> Recording:
     """The recording of a run that did not begin: "queued", or "failed" with the reason as its message."""
-    return Recording(config, None, Steps.of([], config.rows), status, message=message)
+    return Recording(config, None, status, message=message, steps=Steps.of([], config.rows))
 
 
 class RecordingBuilder:
@@ -440,9 +385,9 @@ class RecordingBuilder:
             raise ValueError("the run has not started, so there is nothing recorded of it")
         ended = "finished" if self._has_ended else "stopped"
         return Recording(
-            self._config, self.started, Steps.of(self._steps, self._config.rows),
-            "diverged" if self._bad else ended, self._bad, seconds=self._now - self._began,
-            wrote=self._wrote,
+            self._config, self.started, "diverged" if self._bad else ended, self._bad,
+            began=self._began, ended=self._now, wrote=self._wrote,
+            steps=Steps.of(self._steps, self._config.rows),
         )  # fmt: skip
 
 

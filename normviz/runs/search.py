@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass
 
 from ..config import CHOICES, DEFAULTS, RANGES, SETTINGS
-from .store import MODEL, SHIPPED, Clause, Condition
+from . import SHIPPED
+from .store import MODEL, Clause, Condition
 
 NAMED = ("scheme", "norm", "init", "task", "optimizer", "schedule")
 STATES = {

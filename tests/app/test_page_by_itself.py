@@ -16,7 +16,8 @@ from normviz import RunConfig
 from normviz.lessons.presets import PRESETS, quick
 from normviz.lessons.tour import STEPS
 from normviz.links import encode
-from normviz.runs.store import Run, Store
+from normviz.runs import Run
+from normviz.runs.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -20,8 +20,9 @@ from test_page_text import give, press
 from normviz import RunConfig
 from normviz.links import encode
 from normviz.model import texts
+from normviz.runs import Run
 from normviz.runs.frames import Frames
-from normviz.runs.store import Run, Store
+from normviz.runs.store import Store
 from normviz.runs.store.queue import OTHERS
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.server_jobs import ClaimJobs

@@ -67,6 +67,14 @@ def test_a_paused_duel_says_at_which_step_and_resumes(page: Open, folder: Path) 
     assert headline(at) == "Training Pre-LN against Post-LN."
 
 
+def test_a_run_in_two_lanes_is_waited_for_once(page: Open, folder: Path) -> None:
+    """As the socket of the numbers has it: else the page would ask for another rendering for ever."""
+    run = kept(Store(folder), SMALL, "paused")
+    at = page(encode([SMALL, SMALL]))
+    assert shown(at)["runs"] == [run, run]
+    assert shown(at)["signature"].count("paused") == 1
+
+
 def test_names_carry_what_differs_between_the_lanes() -> None:
     post = RunConfig(scheme="post")
     assert names(RunConfig(), post) == ["A Pre-LN", "B Post-LN"]

@@ -23,7 +23,7 @@ from normviz.lessons.presets import PRESETS
 from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.maps.link import standard
-from normviz.studies.maps.points import shipped_point
+from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import MAPS
 from normviz.studies.maps.summary import frontier
 
@@ -69,7 +69,7 @@ def rates() -> None:
     for key, init in names.items():
         grid = standard(key).grid
         cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
-        found = [shipped_point(cell, ship[cell.key]) for cell in cells]
+        found = [point(cell, ship[cell.key]) for cell in cells]
         for scheme in MAPS[key].words["scheme"].split(","):
             edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
             said = " | ".join(

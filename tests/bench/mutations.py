@@ -344,7 +344,7 @@ MUTATIONS = (
         "disabled check: strangers stop each other's runs", f"{STORE} {HOSTED}",
     ),
     Mutation(
-        "closed-run-closed-again", "normviz/runs/store/run.py",
+        "closed-run-closed-again", "normviz/runs/store/rows.py",
         "\"message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
         '"message = ?, wrote = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import typer
 
 from normviz.catalog import SCHEMES
 from normviz.lessons.presets import PRESETS
-from normviz.result import Duel, Result
-from normviz.runs import Recording, shipped
+from normviz.result import Duel, result_of
+from normviz.runs import shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.studies.claims import CLAIMS
@@ -77,10 +77,7 @@ def _notebook(store: Store) -> Iterator[str]:
     frames, results = Frames(store), []
     for lane in PRESETS["hero"].lanes():
         if (run := store.latest(lane.key)) is not None:
-            found = frames.recording(run)
-            results.append(
-                Result(**{one.name: getattr(found, one.name) for one in fields(Recording)})
-            )
+            results.append(result_of(frames.recording(run)))
             size = len(Duel(*results)._repr_html_().encode())
             names = " and ".join(SCHEMES.label(one.config.scheme) for one in results)
             yield f"{size / 1e6:.1f} MB in a notebook: {names}"

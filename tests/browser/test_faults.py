@@ -13,7 +13,8 @@ import pytest
 from browser_kit import chip, opened, server, text_now, wait_for
 from playwright.sync_api import Browser, Page
 
-from normviz.runs.store import Run, Store
+from normviz.runs import Run
+from normviz.runs.store import Store
 
 pytestmark = pytest.mark.browser
 

@@ -36,8 +36,9 @@ from normviz.catalog import WORDS
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
+from normviz.runs import Run
 from normviz.runs.names import lane_name
-from normviz.runs.store import Run, Store
+from normviz.runs.store import Store
 from normviz.studies.maps.link import ask
 
 pytestmark = pytest.mark.browser

@@ -15,7 +15,8 @@ from proxy_kit import proxied
 
 from normviz import RunConfig
 from normviz.links import encode
-from normviz.runs.store import Run, Store
+from normviz.runs import Run
+from normviz.runs.store import Store
 
 pytestmark = pytest.mark.browser
 LONG = RunConfig(steps=20_000, lr=1e-4)

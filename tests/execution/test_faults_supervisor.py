@@ -25,7 +25,7 @@ from normviz.execution.client import SupervisorClient
 from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS, HeartbeatReader
 from normviz.runs.listing import ago, seconds
 from normviz.runs.store import Store
-from normviz.runs.store.run import LOST
+from normviz.runs.store.rows import LOST
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ SERVER = """
 import sys, time
 from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
-from normviz.runs.store.run import LOST
+from normviz.runs.store.rows import LOST
 
 backend = SupervisorClient(Store())
 while True:

@@ -60,8 +60,8 @@ def test_a_run_is_bitwise_what_train_gives_here(store: Store) -> None:
     lane.reach("finished")
     assert lane.steps.loss.tolist() == losses(config)
     assert lane.steps.layer_steps.tolist() == list(range(20))
-    assert (lane.run.threads, lane.run.message) == (1, None)
-    assert lane.run.chance is not None
+    run = lane.run
+    assert run.started is not None and (run.started.threads, run.message) == (1, None)
 
 
 def test_two_lanes_train_at_once(store: Store) -> None:
@@ -314,8 +314,9 @@ def test_a_rate_turned_while_a_run_waits_is_its_rate_from_the_start(store: Store
 def test_a_diverged_run_says_where(store: Store) -> None:
     lane = Lane(store, SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99))
     lane.reach("diverged")
-    assert lane.run.bad_step == lane.n - 1
-    assert lane.run.bad_where in ("activation", "gradient", "loss")
+    bad = lane.run.first_bad
+    assert bad is not None and bad.step == lane.n - 1
+    assert bad.where in ("activation", "gradient", "loss")
 
 
 def test_no_steps_is_one_measurement(store: Store) -> None:
@@ -341,7 +342,8 @@ def test_a_worker_reads_a_text_by_its_hash(store: Store, monkeypatch: pytest.Mon
     lane = Lane(store, config)
     lane.reach("finished")
     assert lane.steps.loss.tolist() == losses(config)
-    assert (lane.run.text or "")[:32] == config.text
+    started = lane.run.started
+    assert started is not None and (started.text or "")[:32] == config.text
     texts.delete(config.text)
     lane = Lane(store, config)
     lane.reach("failed")

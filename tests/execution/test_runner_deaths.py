@@ -14,7 +14,7 @@ from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 from normviz.execution import client
 from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store
-from normviz.runs.store.run import LOST
+from normviz.runs.store.rows import LOST
 
 pytestmark = pytest.mark.slow
 

@@ -278,7 +278,7 @@ def trained(config: RunConfig, **said: object) -> Lane:
     """A finished lane whose run said so when it started."""
     started = replace(Started(config, "cpu", 1, 99, 3.3, None, None), **said)
     steps = Steps.of([Step(0, 3.3, 1e-3, 1.0, None)], config.depth)
-    return Lane("A", config, (Recording(config, started, steps, "finished"),))
+    return Lane("A", config, (Recording(config, started, "finished", steps=steps),))
 
 
 def test_a_start_that_is_not_admin_s_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

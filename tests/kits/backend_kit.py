@@ -14,8 +14,8 @@ import pytest
 
 from normviz import RunConfig, train
 from normviz.execution import Began, Ended, Event, Executor, TaskError
-from normviz.runs import Steps, collect
-from normviz.runs.store import Run, Store
+from normviz.runs import Run, Steps, collect
+from normviz.runs.store import Store
 from normviz.training.events import Step
 
 SECONDS = 300.0

@@ -64,10 +64,10 @@ def make(
     run = Recording(
         config,
         Started(config, "cpu", 1, 1, chance, floor, None),
-        recorded,
         "diverged" if first_bad else "finished",
         Diverged(*first_bad, "loss") if first_bad else None,
         probes=tuple(probes) or (probe,),
+        steps=recorded,
     )
     return Lane(name or f"A  {scheme}", config, (run,), earlier)
 

@@ -26,9 +26,10 @@ from normviz.observed import Observed, nearest
 from normviz.own_model.terminal import Terminal, screen
 from normviz.own_model.watch import Cadence, Watch
 from normviz.result import collect
+from normviz.runs import Run
 from normviz.runs.names import with_names
 from normviz.runs.search import search
-from normviz.runs.store import Query, Run, Store
+from normviz.runs.store import Query, Store
 from normviz.training.loop import train
 
 
@@ -59,6 +60,7 @@ def test_an_observed_run_is_stored_found_and_read_back(folder: Path) -> None:
     np.testing.assert_array_equal(again.steps.layers, it.result.steps.layers)
     np.testing.assert_array_equal(again.losses, it.result.losses)
     assert again.verdict == it.result.verdict and again.verdict.kind == "observed"
+    assert again.started is not None and again.started.device == "cpu"
     with pytest.raises(ValueError, match="Tiny, Pre-LN was observed, so it has no settings"):
         run.trained  # noqa: B018
     assert store.set_rate([run.id], 0.1) is None and store.delete(run.id) is None

@@ -15,12 +15,12 @@ from normviz.charts import heatmap, sentences
 from normviz.charts.palette import LaneStyle
 from normviz.charts.scale import Domain
 from normviz.lessons.presets import PRESETS
-from normviz.runs import Recording, Steps, archive, collect, shipped
+from normviz.runs import Recording, Run, Steps, archive, collect, shipped
 from normviz.runs import frames as module
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane
 from normviz.runs.names import with_names
-from normviz.runs.store import Run, Store
+from normviz.runs.store import Store
 from normviz.training.loop import train
 
 

@@ -30,7 +30,7 @@ def run(
     steps = [Step(i, loss, 1e-3, 1.0, None, held_out) for i, loss in enumerate(losses)]
     bad = Diverged(99, 2, "activation") if status == "diverged" else None
     started = Started(config, "cpu", 1, 1234, CHANCE, 1.1, None)
-    return Recording(config, started, Steps.of(steps, config.depth), status, bad)
+    return Recording(config, started, status, bad, steps=Steps.of(steps, config.depth))
 
 
 def lane(config: RunConfig, *finals: float) -> list[Recording]:

@@ -123,7 +123,7 @@ def test_the_supervisor_of_a_hosted_server_makes_room_and_hands_out_in_turn(tmp_
         lane = Lane(store, SHORT)
         lane.reach("finished")
         wait_for(lambda: not store.view_counts(), "the end of all")
-    began = {run: record.started for run in queued if (record := store.run(run))}
+    began = {run: record.began for run in queued if (record := store.run(run))}
     assert all(began.values()) and sorted(began, key=lambda run: began[run] or 0.0) == queued
     stayed = left(store)
     new = [*sorted(queued), lane.id]

@@ -13,11 +13,12 @@ from test_store import dead_pid
 
 from normviz import RunConfig
 from normviz.config import ENGINE
+from normviz.runs import Run
 from normviz.runs.listing import RunList, ago, changed, diff, seconds
 from normviz.runs.search import search
 from normviz.runs.seeds import named
 from normviz.runs.shipped import adopt
-from normviz.runs.store import Condition, Query, Run, Store
+from normviz.runs.store import Condition, Query, Store
 
 ALL = Query()
 
@@ -135,7 +136,7 @@ def test_a_run_of_another_release_is_counted_and_hides_no_other(store: Store, ch
 
 def test_what_came_of_a_run(store: Store) -> None:
     runs = {status: kept(store, status=status) for status in ("finished", "diverged", "failed")}
-    said = {row.run.status: row.outcome for row in RunList(store).page(ALL, 9).rows}
+    said = {row.run.status: row for row in RunList(store).page(ALL, 9).rows}
     assert said["finished"].words == "learned" and said["finished"].loss == "1.50"
     assert said["diverged"].words == "diverged at step 39, first in layer 2"
     assert said["failed"].words == "failed after 40 steps"
@@ -144,11 +145,11 @@ def test_what_came_of_a_run(store: Store) -> None:
 
 def test_an_open_run_is_looked_at_anew_and_a_closed_one_is_not(store: Store) -> None:
     shelf, run = RunList(store), kept(store, status="running", steps=5)
-    assert shelf.row(the(store, run)).outcome.steps == 5
+    assert shelf.row(the(store, run)).steps == 5
     store.end(run, "stopped")
-    assert shelf.row(the(store, run)).outcome.words == "stopped after 5 steps"
+    assert shelf.row(the(store, run)).words == "stopped after 5 steps"
     store.db.connection.execute("DELETE FROM steps")
-    assert shelf.row(the(store, run)).outcome.steps == 5
+    assert shelf.row(the(store, run)).steps == 5
 
 
 def test_settings_in_words() -> None:

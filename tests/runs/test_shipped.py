@@ -127,7 +127,7 @@ def test_a_result_is_adopted_as_it_was(store: Store, bad: Diverged | None) -> No
     run = store.latest(config.key)
     assert run is not None
     assert run.status == ("diverged" if bad else "finished")
-    assert (run.bad_step, run.bad_where) == ((1, "loss") if bad else (None, None))
+    assert run.first_bad == bad
     assert len(store.steps(run).step) == len(steps)
 
 

@@ -21,8 +21,9 @@ from normviz.catalog.probes import recorded_by
 from normviz.cli.places import data_folder
 from normviz.config import ConfigError
 from normviz.home import VARIABLE, home, made
-from normviz.runs.store import Run, Store, StoreError
-from normviz.runs.store.run import LOST, alive
+from normviz.runs import Run
+from normviz.runs.store import Store, StoreError
+from normviz.runs.store.rows import LOST, alive
 from normviz.runs.store.schema import VERSION
 from normviz.training.events import Diverged, Started, Step
 
@@ -100,7 +101,7 @@ def test_a_run_without_steps_has_empty_arrays(store: Store) -> None:
 def test_a_run_remembers_what_started_it(store: Store) -> None:
     run = found(store, begin(store))
     assert (run.config, run.key, run.status) == (CONFIG, CONFIG.key, "running")
-    assert (run.chance, run.floor, run.parameters) == (3.3, 1.1, 1234)
+    assert run.started == STARTED
     assert run.probes == recorded_by("one")
     assert run.is_open
     assert not run.is_done
@@ -224,7 +225,7 @@ def test_a_closed_run_stays_as_it_is(store: Store) -> None:
         store.end(run, "failed", message="second")
         record = found(store, run)
         assert (record.status, record.message) == (status, "first")
-        assert (record.bad_step, record.bad_layer) == ((3, 2) if bad else (None, None))
+        assert record.first_bad == bad
 
 
 # Controls

@@ -234,7 +234,7 @@ def ended(series: np.ndarray, held_out: float | None = None) -> Recording:
     steps[-1] = replace(steps[-1], held_out=held_out)
     bad = None if np.isfinite(series[-1]) else Diverged(n - 1, 1, "blow-up")
     status = "diverged" if bad else "finished"
-    return Recording(config, started, Steps.of(steps, 1), status, bad)
+    return Recording(config, started, status, bad, steps=Steps.of(steps, 1))
 
 
 def test_what_all_seeds_came_to() -> None:

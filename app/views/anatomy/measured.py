@@ -12,8 +12,8 @@ from normviz.catalog import PROBES, SCHEMES
 from normviz.config import is_quick
 from normviz.hosted import Refused
 from normviz.lessons.anatomy.untrained import NAMES
+from normviz.runs import Run
 from normviz.runs.lane import stored_lane
-from normviz.runs.store import Run
 from normviz.runs.store.queue import enqueue
 
 from ...session import presence, visitor
@@ -136,7 +136,7 @@ def _status(page_anatomy: Anatomy, runs: list[Run], backend: SharedBackend) -> N
     if len(runs) < len(page_anatomy.lanes):  # refused: the error is shown above
         return
     losses = [f"{NAMES[i]} {_loss(run, backend)}" for i, run in enumerate(runs)]
-    chance = next((f"; chance {run.chance:.2f}" for run in runs if run.chance), "")
+    chance = next((f"; chance {run.started.chance:.2f}" for run in runs if run.started), "")
     st.caption(f"{_blocks(runs)}, first batch, 1 seed. Loss {', '.join(losses)}{chance} nats.")
 
 

@@ -12,10 +12,10 @@ from normviz.catalog import SCHEMES
 from normviz.limits import MAX_LANES
 from normviz.links import cut
 from normviz.observed import KEY, PREFIX
+from normviz.runs import Run
 from normviz.runs.lane import LETTERS
 from normviz.runs.listing import described
 from normviz.runs.names import lane_name
-from normviz.runs.store import Run
 
 from ...session import duel
 from ...session.backend import SharedBackend

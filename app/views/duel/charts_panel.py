@@ -13,7 +13,7 @@ from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.model import texts
-from normviz.runs.store import Run
+from normviz.runs import Run
 from normviz.training import text_privacy
 
 from ...session import duel, visitor

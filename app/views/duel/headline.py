@@ -30,7 +30,7 @@ def headline(lanes: list[Lane]) -> str:
     """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
     outcomes = [_outcome(lane) for lane in lanes]
     configs = [lane.config for lane in lanes]
-    if opened := [lane.recording for lane in lanes if lane.run and lane.run.is_open]:
+    if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:
         if all(run.status == "paused" for run in opened):
             return f"Paused {_where(opened)}: {title(configs)}"
         return f"Training {title(configs)}"

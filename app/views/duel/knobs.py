@@ -12,7 +12,7 @@ from normviz.catalog import CELLS
 from normviz.config import CHOICES, RANGES, SETTINGS, RunConfig, estimated_seconds
 from normviz.hosted import Refused
 from normviz.links import shown
-from normviz.runs.store import Run
+from normviz.runs import Run
 from normviz.training.schedule import peak_at
 
 from ...session import duel, training, visitor

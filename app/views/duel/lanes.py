@@ -13,11 +13,11 @@ from normviz.config import SETTINGS, ConfigError, RunConfig
 from normviz.formats import listed
 from normviz.lessons.presets import QUICK
 from normviz.links import FIELDS, differences, shown
+from normviz.runs import Recording, Run
 from normviz.runs import lane as run_lane
 from normviz.runs.names import lane_name
 from normviz.runs.recording import of_seeds
 from normviz.runs.seeds import named, seeded
-from normviz.runs.store import Run
 from normviz.runs.verdict import Verdict
 
 from ...session import duel, training
@@ -66,9 +66,9 @@ def current(page_duel: duel.Duel, backend: SharedBackend) -> list[Lane]:
     ]
 
 
-def runs(lanes: list[Lane]) -> list[Run]:
+def runs(lanes: list[Lane]) -> list[Recording]:
     """All runs that the lanes show, with their repeats."""
-    return [run for lane in lanes for run in lane.runs]
+    return [run for lane in lanes for run in lane.recordings]
 
 
 def last_step(run: Run, backend: SharedBackend) -> int | None:
@@ -185,7 +185,7 @@ def _few_records(lanes: list[Lane]) -> None:
     names: dict[tuple[str, ...], list[str]] = {}
     for lane in lanes:
         if lane.run is not None and lane.run.is_coarse and lane.is_current:
-            steps = lane.recording.steps
+            steps = lane.run.steps
             if 0 < len(steps.layer_steps) < len(steps):
                 names.setdefault(tuple(map(str, steps.layer_steps)), []).append(lane.letter)
     if names:
@@ -264,7 +264,7 @@ def chip(lane: Lane) -> Verdict:
         return Verdict("changed", "settings changed: press Train")
     if lane.run.status == "queued":  # the player shows its changing position
         return Verdict("queued", "waits in the queue")
-    return lane.recording.verdict
+    return lane.run.verdict
 
 
 def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:

@@ -7,7 +7,8 @@ import streamlit as st
 from normviz.config import SETTINGS
 from normviz.links import differences
 from normviz.observed import label
-from normviz.runs.store import Run, pictures
+from normviz.runs import Run
+from normviz.runs.store import pictures
 
 from ...session import address, duel, presence, visitor
 from ...session.backend import SharedBackend, shared

@@ -9,8 +9,7 @@ import streamlit as st
 from normviz.catalog import PROBES
 from normviz.lessons.tour import STEPS
 from normviz.player import VIEWS
-from normviz.runs import names
-from normviz.runs.store import Run
+from normviz.runs import Run, names
 
 from ...session import duel
 from ...session.backend import SharedBackend
@@ -19,19 +18,18 @@ from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import player, shortcuts
 from . import share
-from .lanes import Lane
+from .lanes import Lane, runs
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
     """The charts of the lanes that have a run, and of an observed run beside them."""
     page_duel = duel.duel()
     more = [beside] if beside else []
-    own = [lane.run for lane in lanes if lane.run]
-    every = list(dict.fromkeys([*own, *(run for lane in lanes for run in lane.runs)]))
+    shown = [*(lane.run for lane in lanes if lane.run), *runs(lanes)]
+    every = {run.id: run for run in shown}.values()
     what = {
         "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
-        "repeats": [[run.id for run in lane.runs if lane.repeats] for lane in lanes]
-        + [[] for _ in more],
+        "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
         "probe": page_duel.probe,
         "view": page_duel.view,
         "dark": st.context.theme.type == "dark",

@@ -13,10 +13,10 @@ from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
 from normviz.model import texts
 from normviz.observed import Settings
+from normviz.runs import Run, names
 from normviz.runs import lane as run_lane
-from normviz.runs import names
 from normviz.runs.seeds import named as seed_of
-from normviz.runs.store import Run, retention
+from normviz.runs.store import retention
 
 from ...session import duel, visitor
 from ...session.backend import SharedBackend
@@ -53,7 +53,7 @@ def settings(lanes: list[Lane], beside: Run | None) -> list[Settings]:
 
 def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
-    began = {run.id: run.engine or "" for run in runs(lanes) if run.device}
+    began = {run.id: run.started.engine for run in runs(lanes) if run.started}
     return [*names.caption(settings(lanes, beside), began.values()), address()]
 
 
@@ -163,7 +163,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
 
 def _taken(lane: Lane, backend: SharedBackend, me: str) -> Lane:
     """The lane with the numbers that its runs have now; without those of earlier settings."""
-    runs = lane.runs if lane.is_current else ()
     hides = texts.is_private(lane.config.text, me)
+    runs = lane.recordings if lane.is_current else ()
     recordings = tuple(map(backend.frames.recording, runs))
     return Lane(lane.letter, lane.config, recordings, hides_text=hides)

@@ -15,8 +15,8 @@ import streamlit as st
 from normviz import hosted
 from normviz.config import ConfigError
 from normviz.limits import SEEDS
+from normviz.runs import Run
 from normviz.runs.seeds import seeded
-from normviz.runs.store import Run
 
 from ...asgi import live_page
 from ...session import duel, training, visitor
@@ -190,7 +190,7 @@ def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
     return [
         (run, at)
         for run in opened
-        if time.time() - (run.started or time.time()) >= ASKS_SECONDS
+        if time.time() - (run.began or time.time()) >= ASKS_SECONDS
         and (at := page_lanes.last_step(run, backend)) is not None
     ]
 

@@ -12,10 +12,11 @@ import streamlit as st
 from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.observed import label
-from normviz.runs.listing import ListPage, ListRow, RunOutcome, ago, changed, described, seconds
+from normviz.runs import SHIPPED, Run
+from normviz.runs.listing import ListPage, ListRow, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.seeds import named
-from normviz.runs.store import SHIPPED, Clause, Condition, Query, Run
+from normviz.runs.store import Clause, Condition, Query
 
 from ...session import duel, presence, visitor
 from ...session.backend import SharedBackend, shared
@@ -162,8 +163,8 @@ def _row(row: ListRow, mine: bool) -> None:
         if run.is_open:
             st.fragment(guarded(_live), run_every=TICK_SECONDS)(run.id)
         else:
-            _outcome(row.outcome)
-        loss = "" if run.is_open else row.outcome.loss
+            _outcome(row)
+        loss = "" if run.is_open else row.loss
         st.markdown(f"loss {loss}" if loss else " ", width=80)
         st.caption(_when(run), width=150)
 
@@ -182,8 +183,8 @@ def _settings(run: Run, mine: bool) -> str:
     return " ".join([*marks, first])
 
 
-def _outcome(outcome: RunOutcome) -> None:
-    badge.verdict(outcome.verdict.kind, outcome.words, width=240)
+def _outcome(row: ListRow) -> None:
+    badge.verdict(row.verdict.kind, row.words, width=240)
 
 
 def _live(number: int) -> None:
@@ -197,15 +198,15 @@ def _live(number: int) -> None:
         number in selected_runs.selection().runs or number in duel.duel().mine
     ):  # not all that are listed
         presence.runs([run])
-    outcome = backend.run_list.row(run).outcome
+    row = backend.run_list.row(run)
     if run.is_observed:  # the number of steps is not known
-        badge.verdict(outcome.verdict.kind, outcome.words, width=240)
+        _outcome(row)
         return
     total = max(run.config.steps, 1)
-    words = outcome.words
+    words = row.words
     if run.status != "queued":
-        words += f", {outcome.steps} of {total} steps"
-    st.progress(min(1.0, outcome.steps / total), words, width=240)
+        words += f", {row.steps} of {total} steps"
+    st.progress(min(1.0, row.steps / total), words, width=240)
 
 
 def _when(run: Run) -> str:
@@ -222,11 +223,13 @@ def _when(run: Run) -> str:
 
 
 def _device(run: Run) -> str:
-    name = run.device or ""
-    name = name.upper() if name in ("cpu", "cuda") else literal(name)
-    if not run.engine or run.is_observed:  # no engine of ours trained that
+    if (started := run.started) is None:
+        return ""
+    name = started.device.upper() if started.device in ("cpu", "cuda") else literal(started.device)
+    if not started.engine or run.is_observed:  # no engine of ours trained that
         return name
-    return f"{name}, engine {literal(run.engine)}" + (f": {literal(run.why)}" if run.why else "")
+    why = f": {literal(started.why)}" if started.why else ""
+    return f"{name}, engine {literal(started.engine)}{why}"
 
 
 def _zone() -> ZoneInfo | None:

@@ -15,9 +15,8 @@ from normviz.catalog import PROBES
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, label
 from normviz.player import VIEWS
-from normviz.runs import names
+from normviz.runs import Run, names
 from normviz.runs.listing import ListRow, described, diff
-from normviz.runs.store import Run
 
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
@@ -111,7 +110,7 @@ def _about(rows: list[ListRow]) -> None:
     """The verdict of one run, or a table of how several differ."""
     if len(rows) == 1:
         (row,) = rows
-        words = f"**{literal(_name(row.run))}** {literal(row.outcome.verdict.sentence)}"
+        words = f"**{literal(_name(row.run))}** {literal(row.verdict.sentence)}"
         st.markdown(words)
         return
     if len(rows) > MAX_LANES:
@@ -124,8 +123,8 @@ def _about(rows: list[ListRow]) -> None:
     if not columns:
         st.markdown("The chosen runs have the same settings.")
     table = columns | {
-        "outcome": [row.outcome.words for row in rows],
-        "final loss": [row.outcome.loss or "none" for row in rows],
+        "outcome": [row.words for row in rows],
+        "final loss": [row.loss or "none" for row in rows],
     }
     cells = {name: [literal(value) for value in values] for name, values in table.items()}
     names = [literal(_name(row.run)) for row in rows]

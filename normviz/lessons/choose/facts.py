@@ -25,7 +25,7 @@ from ...runs.archive import load
 from ...runs.statistics import Spread, spread
 from ...studies.maps.grid import Cell
 from ...studies.maps.link import standard
-from ...studies.maps.points import Point, shipped_point
+from ...studies.maps.points import Point, point
 from ...studies.maps.standard import MAPS
 from ...studies.maps.summary import mark, trains
 from .answers import compared_rates
@@ -86,7 +86,7 @@ def _facts(cell: Cell, recording: Recording) -> CellFacts:
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = grad[:, 0] / grad[:, -1]
     return CellFacts(
-        shipped_point(cell, recording), (float(gain[0]), float(gain[-1])),
+        point(cell, recording), (float(gain[0]), float(gain[-1])),
         (float(rms[0, -1]), float(rms[-1, -1])),
     )  # fmt: skip
 

@@ -27,40 +27,36 @@ from ...observed import Observed
 from ...training import text_privacy
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
-from .. import Recording, Steps
+from .. import Recording, Run, Steps
+from ..run import stays
 from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .machine_lock import is_timing
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
-from .run import (
+from .rows import (
     LOST,
     RANK,
     RESULT,
-    SHIPPED,
-    Run,
     alive,
     known,
     read_losses,
     read_steps,
-    stays,
     true_status,
 )
-from .run import append as _append
-from .run import end as _end
-from .run import insert as _insert
-from .run import keep as _keep
-from .run import start as _start
+from .rows import append as _append
+from .rows import end as _end
+from .rows import insert as _insert
+from .rows import keep as _keep
+from .rows import start as _start
 from .schema import FILE, Database
 
 __all__ = [
     "MODEL",
-    "SHIPPED",
     "Action",
     "Clause",
     "Condition",
     "Query",
     "QueryResult",
-    "Run",
     "Store",
     "StoreDamaged",
     "StoreError",
@@ -247,7 +243,7 @@ class Store:
 
     def recording(self, run: Run, layers: bool = True) -> Recording:
         """What a run recorded, without `layers` in less time. Raises StoreUnreadable for damaged steps."""
-        return run.recording(self.steps(run, layers=layers))
+        return Recording.of(run, self.steps(run, layers=layers))
 
     def listed(self, wanted: Query, limit: int, offset: int = 0) -> QueryResult:
         """At most `limit` wanted runs after `offset` others: newest first, cells of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import retention
 from .errors import StoreError
-from .run import true_status
+from .rows import true_status
 from .schema import Database
 
 FAILURES = 3

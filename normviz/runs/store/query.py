@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...config import SETTINGS
-from .run import Run, known
+from .. import Run
+from .rows import known
 
 COLUMNS = ("id", "key", "status", "origin")
 MODEL = "model"

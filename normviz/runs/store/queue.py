@@ -31,9 +31,9 @@ from ...cores import cores
 from ...hosted import Refused
 from ...model import texts
 from ...training import text_privacy
-from .. import OPEN
+from .. import OPEN, Run
 from . import retention
-from .run import Run, alive, insert, true_status
+from .rows import alive, insert, true_status
 
 if TYPE_CHECKING:
     from . import Store

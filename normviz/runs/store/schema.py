@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import Connection, StoreDamaged, as_store_error
-from .run import alive
+from .rows import alive
 
 VERSION = 2
 """Number of the schema, kept in the file. A change of SCHEMA raises it."""

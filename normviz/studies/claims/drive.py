@@ -17,7 +17,6 @@ from ...cores import cores
 from ...runs.store import Store
 from ..maps import Began, Cell, Done, Reused, sweep
 from ..maps.drive import stored
-from ..maps.points import point
 from .evidence import CellResult, Sample
 from .figure import series
 from .lab_process import Reading, measure_all
@@ -57,7 +56,7 @@ def run(
     elif cells:
         grid = claim.whole(seeds, first)
         for news in sweep(store, grid, processes, True, stop, shipped=False):
-            if isinstance(news, Done) and news.run is None:
+            if isinstance(news, Done) and not news.measured.id:
                 failures.append(news.measured.message or "a run ended without a word")
             yield news
     if stop():
@@ -81,7 +80,7 @@ def result(
     fallen = [sample.fallen() for sample in samples]
     numbers = _numbers(claim, samples)
     points = [
-        cell_result.point for cell_result in results.values() if cell_result.point is not None
+        cell_result.point for cell_result in results.values() if cell_result.recording is not None
     ]
     return ClaimResult(
         claim=claim.key,
@@ -143,9 +142,8 @@ def _result_of(
     store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
 ) -> CellResult:
     if claim.lab:
-        return CellResult(cell.config, lab=readings[cell.key])
+        return CellResult(cell, lab=readings[cell.key])
     run = stored(store, cell.key, True, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
-    recording = store.recording(run)
-    return CellResult(cell.config, recording, point(cell, run, recording))
+    return CellResult(cell, store.recording(run))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ...config import SETTINGS, RunConfig
 from ...runs import Recording
 from ...runs.verdict import WINDOW, running_mean
 from ...training.schedule import lr_at
-from ..maps.points import Point, trained_below
+from ..maps import Cell
+from ..maps.points import Point, point, trained_below
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,27 @@ class CellResult:
     `lowest` is a loss in nats that its end is read as if lower: what a run that still fell could reach.
     """
 
-    config: RunConfig
+    cell: Cell
     recording: Recording | None = None
-    point: Point | None = None
     lab: Mapping[str, float] = field(default_factory=dict)
     lowest: float = math.inf
+
+    @property
+    def config(self) -> RunConfig:
+        """Its settings."""
+        return self.cell.config
+
+    @cached_property
+    def point(self) -> Point:
+        """What came of its run."""
+        return point(self.cell, recording_of(self))
 
     def fallen(self) -> CellResult:
         """The same, down at the floor (0 where none is known) if it still fell at its end.
 
         A run whose learning rate came down to a tenth of its peak has ended by its own plan.
         """
-        if self.point is None or not self.point.falling:
+        if self.recording is None or not self.point.falling:
             return self
         peak = max(lr_at(self.config, step) for step in range(self.config.steps))
         if lr_at(self.config, self.config.steps - 1) < peak / 10:
@@ -92,23 +103,15 @@ def recording_of(cell: CellResult) -> Recording:
     return cell.recording
 
 
-def point_of(cell: CellResult) -> Point:
-    """What came of a cell that was trained."""
-    assert cell.point is not None
-    return cell.point
-
-
 FINAL = Quantity(
-    "final loss, at most chance", "nats", lambda run: min(point_of(run).capped, run.lowest)
+    "final loss, at most chance", "nats", lambda run: min(run.point.capped, run.lowest)
 )
 """Mean loss of the last tenth of the steps; chance where it diverged or ended above."""
 
 
 def _held_out(run: CellResult) -> float:
     recording = recording_of(run)
-    measured = (
-        math.inf if recording.held_out is None or point_of(run).is_lost else recording.held_out
-    )
+    measured = math.inf if recording.held_out is None or run.point.is_lost else recording.held_out
     return min(measured, recording.chance, run.lowest)
 
 
@@ -118,8 +121,7 @@ HELD_OUT = Quantity("held-out loss, at most chance", "nats", _held_out)
 
 def trains(run: CellResult) -> bool:
     """Whether it came at least half of the way from chance to the floor (`Point.trains`)."""
-    point = point_of(run)
-    return min(point.capped, run.lowest) <= trained_below(point.chance, point.floor)
+    return FINAL.of(run) <= trained_below(run.point.chance, run.point.floor)
 
 
 def lifetime(level: float) -> Quantity:
@@ -135,7 +137,7 @@ def lifetime(level: float) -> Quantity:
     return Quantity(f"steps until the mean of ten losses is {level:g} nats", "steps", of)
 
 
-FIRST = Quantity("loss at initialisation", "nats", lambda run: point_of(run).first)
+FIRST = Quantity("loss at initialisation", "nats", lambda run: run.point.first)
 
 
 GRADIENT = Quantity(

@@ -207,6 +207,6 @@ def sensitivity(arm: str) -> Number:
     """Learning-rate sensitivity of Wortsman et al. 2023 over the arm's rates."""
 
     def of(sample: Sample) -> float:
-        return wortsman([run.point for run in sample.runs(arm) if run.point is not None])[0]
+        return wortsman([run.point for run in sample.runs(arm)])[0]
 
     return Number(f"learning-rate sensitivity, {arm}", of, ".3f", "nats")

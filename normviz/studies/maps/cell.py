@@ -71,11 +71,10 @@ def measure(config: RunConfig, early: bool) -> Recording:
         error = str(raised).splitlines()[0] if str(raised) else type(raised).__name__
     finally:
         gc.enable()
-    seconds = time.process_time() - began
+    ended = time.process_time()
     if error is not None:
-        return replace(empty(config, "failed", error), seconds=seconds)
+        return replace(empty(config, "failed", error), began=began, ended=ended)
     recording = builder.recording()
     rows = np.flatnonzero(np.isin(recording.steps.layer_steps, coarse_steps))
-    return replace(
-        recording, steps=recording.steps.with_layers_of(rows), message=reason, seconds=seconds
-    )
+    steps = recording.steps.with_layers_of(rows)
+    return replace(recording, steps=steps, message=reason, began=began, ended=ended)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...cores import cores
 from ...execution import Began, Ended, Executor, Local
-from ...runs import Recording, empty
-from ...runs.store import Run, Store
+from ...runs import Recording, Run, empty
+from ...runs.store import Store
 from .cell import train_cell
 from .early import is_flat
 from .grid import Cell, Grid
@@ -25,11 +25,10 @@ class Reused:
 
 @dataclass(frozen=True)
 class Done:
-    """The cell was trained now. `run` is its number in the store, None where it failed."""
+    """The cell was trained now. Without a number it is not in the store: it failed."""
 
     cell: Cell
     measured: Recording
-    run: int | None
 
 
 News = Reused | Began[Cell] | Done
@@ -107,7 +106,8 @@ def _trained(
 
 def _keep(store: Store, ended: Ended[Cell]) -> Done:
     """Into the store, as one write."""
-    recording, run = ended.result or empty(ended.task.config, "failed", ended.problem or ""), None
-    if recording.status != "failed" and recording.started is not None:
-        (run,) = store.keep_all([recording], "sweep")
-    return Done(ended.task, recording, run)
+    measured = ended.result or empty(ended.task.config, "failed", ended.problem or "")
+    if measured.status != "failed" and measured.started is not None:
+        (number,) = store.keep_all([measured], "sweep")
+        measured = replace(measured, id=number, origin="sweep")
+    return Done(ended.task, measured)

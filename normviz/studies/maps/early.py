@@ -32,7 +32,7 @@ from __future__ import annotations
 from ...catalog import PROBES
 from ...catalog.setting import Range
 from ...config import RANGES, SETTINGS, RunConfig
-from ...runs.store import Run
+from ...runs import Run
 from ...runs.verdict import WINDOW
 from ...training.events import Step
 from ...training.schedule import lr_at
@@ -121,5 +121,5 @@ class FlatDetector:
 
 
 def is_flat(run: Run) -> bool:
-    """Whether a stored run was stopped by this rule."""
-    return run.is_coarse and run.status == "stopped" and (run.message or "").startswith(FLAT)
+    """Whether a run was stopped by this rule."""
+    return run.status == "stopped" and (run.message or "").startswith(FLAT)

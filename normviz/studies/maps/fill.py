@@ -43,7 +43,7 @@ class MapJob(Job):
                 self.running.discard(news.cell)
                 self.ended += 1
                 self.paid += estimated_seconds(news.cell.config)
-                if news.run is None:
+                if not news.measured.id:
                     self.failures.append(news.measured.message or "a cell ended without a word")
 
     def expect(self, cells: list[Cell]) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ...runs import Recording
-from ...runs.store import Run, Store
+from ...runs.store import Store
 from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
 from .drive import stored
 from .early import is_flat
@@ -15,8 +15,9 @@ from .grid import Cell, Grid
 
 @dataclass(frozen=True)
 class Point:
-    """What came of a cell.
+    """What came of a cell. A map holds thousands.
 
+    run       number of its run in the store, 0 outside of one
     kind      a verdict's word, or `flat`: stopped early because it was flat at chance
     sentence  the verdict in words
     steps     how many it made
@@ -75,23 +76,14 @@ def trained_below(chance: float, floor: float | None) -> float:
     return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
 
 
-def point(cell: Cell, run: Run, recording: Recording) -> Point:
-    """The result of a cell from its stored run and what that recorded."""
-    return _point(cell, run.id, recording, is_flat(run))
-
-
-def shipped_point(cell: Cell, recording: Recording) -> Point:
-    """The result of a cell from a recording that ships, outside of a store: run 0."""
-    return _point(cell, 0, recording, recording.status == "stopped")
-
-
-def _point(cell: Cell, run: int, recording: Recording, flat: bool) -> Point:
-    if flat:
+def point(cell: Cell, recording: Recording) -> Point:
+    """The result of a cell from what its run recorded."""
+    if is_flat(recording):
         kind, sentence = "flat", f"stopped: {recording.message}"
     else:
         kind, sentence = recording.verdict.kind, recording.verdict.sentence
     return Point(
-        cell, run, kind, sentence, len(recording.steps), recording.final, float(recording.losses[0]),
+        cell, recording.id, kind, sentence, len(recording.steps), recording.final, float(recording.losses[0]),
         recording.chance, recording.floor,
         kind not in ("diverged", "flat") and still_falls(recording.losses, recording.chance),
         recording.seconds, recording.started.engine if recording.started else "eager",
@@ -103,7 +95,7 @@ def read_points(store: Store, grid: Grid, early: bool = True) -> list[Point]:
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
     cell_runs = ((cell, stored(store, cell.key, early)) for cell in cells)
     return [
-        point(cell, run, store.recording(run, layers=False))
+        point(cell, store.recording(run, layers=False))
         for cell, run in cell_runs
         if run is not None
     ]

@@ -26,7 +26,7 @@ class GridResults:
             if run is not None:
                 recording = self.store.recording(run, layers=False)
                 self._losses[run.id] = recording.losses
-                self._points[cell] = point(cell, run, recording)
+                self._points[cell] = point(cell, recording)
 
     @property
     def missing(self) -> list[Cell]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import pytest
 from claims_kit import COUNTED, SMALL, TUNED
 from crossing_kit import case
@@ -24,6 +25,7 @@ from normviz.config import ENGINE
 from normviz.export.pictures import picture
 from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
+from normviz.runs import Recording, Steps
 from normviz.runs.archive import load
 from normviz.runs.shipped import adopt
 from normviz.runs.statistics import T90, T95, interval
@@ -64,7 +66,7 @@ from normviz.studies.claims.stored import (
 from normviz.studies.claims.stored import read_result as read_file
 from normviz.studies.maps import Cell, Done, Reused
 from normviz.studies.maps.cell import measure
-from normviz.studies.maps.points import Point
+from normviz.training.events import Started, Step
 from normviz.training.schedule import coarse
 
 # Rules
@@ -295,19 +297,21 @@ def test_rates_are_chosen_on_other_seeds_than_those_that_judge(store: Store) -> 
 
 def test_a_run_that_still_falls_is_read_as_if_it_came_down_to_the_floor() -> None:
     config = RunConfig(steps=40, depth=1)
-    cell = CellResult(config, point=pointed(config, falling=True))
-    assert FINAL.of(cell) == 3.0 and not trains(cell)
+    cell = ended_at_3(config, falling=True)
+    assert FINAL.of(cell) == pytest.approx(3.0) and not trains(cell)
     assert FINAL.of(cell.fallen()) == 1.1 and trains(cell.fallen())
-    ended = config.replace(schedule="linear")
-    for other in (
-        CellResult(config, point=pointed(config, falling=False)),
-        CellResult(ended, point=pointed(ended, falling=True)),  # its rate is zero
-    ):
-        assert other.fallen() is other
+    flat = ended_at_3(config, falling=False)
+    by_plan = ended_at_3(config.replace(schedule="linear"), falling=True)  # its rate is zero
+    assert by_plan.point.falling and not flat.point.falling
+    assert flat.fallen() is flat and by_plan.fallen() is by_plan
 
 
-def pointed(config: RunConfig, falling: bool) -> Point:
-    return Point(Cell(config, (), 0), 1, "not settled", "", 40, 3.0, 3.3, 3.3, 1.1, falling, 1.0)
+def ended_at_3(config: RunConfig, falling: bool) -> CellResult:
+    """A run whose loss ends at 3 nats, a tenth of the way from chance to the floor."""
+    losses = 3.0 + falling * 0.02 * (37.5 - np.arange(40))
+    steps = Steps.of([Step(i, x, 1e-3, 1.0, None) for i, x in enumerate(losses)], config.depth)
+    started = Started(config, "cpu", 1, 9, 3.3, 1.1, None)
+    return CellResult(Cell(config, (), 0), Recording(config, started, "finished", steps=steps))
 
 
 def test_a_result_counts_the_runs_of_each_engine(store: Store, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from claims_kit import TINY
 
 from normviz import RunConfig
 from normviz.model.data import make_task
-from normviz.runs.recording import Recording, collect
+from normviz.runs import Recording, Steps, collect
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims import figure as figures
 from normviz.studies.claims.evidence import (
@@ -40,7 +39,7 @@ from normviz.studies.claims.stored import (
 )
 from normviz.studies.labs import composite, confidence, drift, drop
 from normviz.studies.maps.grid import Cell
-from normviz.studies.maps.points import shipped_point
+from normviz.training.events import Started, Step
 from normviz.training.loop import train
 
 # The records
@@ -61,11 +60,11 @@ def test_a_card_names_the_rates_that_were_chosen_at_an_edge_of_those_tried() -> 
 
 def cell(good: bool = True, loss: float = 1.3, **settings: Any) -> CellResult:
     """A run of which only its end is known."""
-    config = RunConfig(**settings)
-    point = SimpleNamespace(capped=loss if good else 3.3, chance=3.33, floor=1.1, is_lost=False)
-    norms = SimpleNamespace(grad_norm=torch.tensor([2.0, 1.0, 8.0, 1.0]).numpy())
-    it = SimpleNamespace(held_out=loss, chance=3.33, steps=norms)
-    return CellResult(config, it, point)
+    config, end = RunConfig(**settings), loss if good else 3.3
+    steps = [Step(i, end, 1e-3, norm, None, loss) for i, norm in enumerate((2.0, 1.0, 8.0, 1.0))]
+    started = Started(config, "cpu", 1, 9, 3.33, 1.1, None)
+    it = Recording(config, started, "finished", steps=Steps.of(steps, config.depth))
+    return CellResult(Cell(config, (), 0), it)
 
 
 def test_the_separation_is_the_share_of_pairs_in_order() -> None:
@@ -111,9 +110,7 @@ FEW = Claim(
 
 
 def recorded(config: RunConfig) -> CellResult:
-    it: Recording = collect(train(config))
-    found = Cell(config, (0,), 0)
-    return CellResult(config, it, shipped_point(found, it))
+    return CellResult(Cell(config, (0,), 0), collect(train(config)))
 
 
 @pytest.fixture(scope="module")

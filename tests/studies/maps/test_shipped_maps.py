@@ -168,8 +168,8 @@ def test_a_file_gives_back_what_was_stored(store: Store, tmp_path: Path) -> None
     for run in runs:
         twin = other.latest(run.key)
         assert twin is not None
-        names = ("config", "status", "chance", "floor", "message", "bad_step", "bad_layer")
-        assert [getattr(twin, n) for n in names] == [getattr(run, n) for n in names]
+        for name in ("config", "started", "status", "message", "first_bad"):
+            assert getattr(twin, name) == getattr(run, name), name
         mine, theirs = store.steps(run), other.steps(twin)
         np.testing.assert_array_equal(theirs.loss, mine.loss)
         np.testing.assert_array_equal(theirs.grad_norm, mine.grad_norm)

@@ -189,7 +189,7 @@ def test_a_stopped_cell_says_so_and_is_no_finished_loss(store: Store) -> None:
     store.keep_all([measured], "sweep")
     run = stored(store, config.key, early=True)
     assert run is not None and is_flat(run)
-    one = point(grid.cells[0], run, store.recording(run))
+    one = point(grid.cells[0], store.recording(run))
     assert one.kind == "flat"
     assert one.sentence.startswith("stopped: flat at chance since step ")
     assert np.isnan(one.final) and one.capped <= one.chance and not one.trains

@@ -1,32 +1,25 @@
-"""A stored run, its steps as arrays, and the statements that write both."""
+"""Rows of the store as runs and steps, and the statements that write both."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from ...config import RunConfig
-from ...observed import Observed, Settings, configured, read_settings
+from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
-from .. import DONE, OPEN, STATUSES, Recording, Status, Steps
+from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
-from ..recording import probes_of
+from ..run import probes_of
 from .errors import StoreUnreadable
-
-SHIPPED = ("shipped", "shipped sweep")
-COARSE = ("sweep", "shipped sweep")
-"""Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
-
-INNER = ("pid", "turn", "watched", "beside", "reach", "address")
-"""Columns of `runs` for the queue and the supervisor alone."""
 
 FOREIGN = (
     "it was queued by another release of NormViz, whose runs this one can't train: choose the "
@@ -43,101 +36,6 @@ def alive(pid: int | None) -> bool:
         return True
     except (psutil.NoSuchProcess, TypeError, ValueError):  # a damaged row may hold any value
         return False
-
-
-@dataclass(frozen=True)
-class Run:
-    """One attempt at a config. `status` is the present one: a run without its process has failed."""
-
-    id: int
-    key: str
-    config: Settings
-    status: Status
-    origin: str
-    created: float
-    started: float | None
-    ended: float | None
-    probes: tuple[str, ...]
-    device: str | None
-    threads: int | None
-    parameters: int | None
-    chance: float | None
-    floor: float | None
-    text: str | None
-    bad_step: int | None
-    bad_layer: int | None
-    bad_where: str | None
-    message: str | None
-    visitor: str | None = None
-    linked: bool = False
-    engine: str | None = None
-    why: str | None = None
-    wrote: str | None = None
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether it is of a model of somebody's own (`normviz.watch`)."""
-        return isinstance(self.config, Observed)
-
-    @property
-    def trained(self) -> RunConfig:
-        """The settings of a configured run. Raises ValueError for an observed one."""
-        return configured(self.config)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it waits, trains or is paused."""
-        return self.status in OPEN
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it reached its end, diverged or not."""
-        return self.status in DONE
-
-    @property
-    def is_coarse(self) -> bool:
-        """Whether its layers were recorded at a few steps alone."""
-        return self.origin in COARSE
-
-    @property
-    def is_shipped(self) -> bool:
-        """Whether it came with NormViz."""
-        return self.origin in SHIPPED
-
-    def recording(self, steps: Steps) -> Recording:
-        """The recording of the run, with these steps."""
-        about = self.device, self.threads, self.parameters, self.chance
-        by = self.engine, self.why
-        started = bad = None
-        if None not in (*about, *by):
-            started = Started(self.config, *about, self.floor, self.text, *by)  # pyrefly: ignore[bad-argument-type]
-        if self.bad_step is not None:
-            bad = Diverged(self.bad_step, self.bad_layer, self.bad_where or "")
-        seconds = (self.ended or 0.0) - (self.started or 0.0) if self.ended else 0.0
-        return Recording(
-            self.config,
-            started,
-            steps,
-            self.status,
-            bad,
-            self.message,
-            seconds,
-            self.probes,
-            self.wrote or "",
-            self,
-        )
-
-    @property
-    def stays(self) -> str | None:
-        """Why this run may not be deleted, or None if it may."""
-        return stays(self.id, self.status, self.origin)
-
-
-def stays(run: int, status: str, origin: str) -> str | None:
-    """Why a run may not be deleted, or None if it may."""
-    if origin in SHIPPED:
-        return f"run {run} ships with NormViz and stays"
-    return f"run {run} is {status}: stop it first" if status in OPEN else None
 
 
 def true_status(row: sqlite3.Row) -> Status:
@@ -161,13 +59,21 @@ RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin 
 
 def read_run(row: sqlite3.Row) -> Run:
     """A row of `runs` as a run with its present status. Raises ValueError or TypeError for damage."""
-    values = {name: row[name] for name in row.keys() if name not in INNER}  # noqa: SIM118 (sqlite3.Row)
-    values["linked"] = bool(row["linked"])
-    values["config"] = read_settings(json.loads(row["config"]))
-    values["probes"] = tuple(row["probes"].split())
-    if (status := true_status(row)) != row["status"]:
-        values |= {"status": status, "message": LOST}
-    return Run(**values)
+    config, status = read_settings(json.loads(row["config"])), true_status(row)
+    started = bad = None
+    if row["device"] is not None:
+        chance = math.nan if row["chance"] is None else row["chance"]  # SQLite has no NaN
+        started = Started(
+            config, row["device"], row["threads"], row["parameters"], chance, row["floor"], row["text"],
+            row["engine"], row["why"],
+        )  # fmt: skip
+    if row["bad_step"] is not None:
+        bad = Diverged(row["bad_step"], row["bad_layer"], row["bad_where"] or "")
+    return Run(
+        config, started, status, bad, row["message"] if status == row["status"] else LOST,
+        row["started"], row["ended"], tuple(row["probes"].split()), row["wrote"] or "",
+        row["id"], row["origin"], row["created"], row["visitor"], bool(row["linked"]),
+    )  # fmt: skip
 
 
 MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote")
@@ -183,13 +89,13 @@ def known(row: sqlite3.Row) -> Run | None:
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     fits = (
-        run.key == run.config.key
+        row["key"] == run.key
         and run.status in STATUSES
-        and run.engine in (None, *ENGINES)
+        and row["engine"] in (None, *ENGINES)
         and isinstance(run.origin, str)
-        and all(isinstance(getattr(run, name), str | None) for name in MAYBE_WORDS)
-        and all(isinstance(getattr(run, name), int | float | None) for name in NUMBERS)
-        and all(_is_time(at) for at in (run.created, run.started or 0.0, run.ended or 0.0))
+        and all(isinstance(row[name], str | None) for name in MAYBE_WORDS)
+        and all(isinstance(row[name], int | float | None) for name in NUMBERS)
+        and all(_is_time(at) for at in (run.created, run.began or 0.0, run.ended or 0.0))
     )
     return run if fits else None
 
