@@ -31,19 +31,19 @@ export function valueDomain(probe, rows, live, linear) {
       if (value <= 0) zeros = true; else if (value < least) least = value;
     }
   }
-  const [low, high] = probe.domain, found = { lo: low, hi: high, scale: "linear", below: false, above: false, zeros: false, broken };
+  const [low, high] = probe.domain, axis = { lo: low, hi: high, scale: "linear", below: false, above: false, zeros: false, broken };
   if (probe.scale === "linear") {
-    if (!some) return found;
+    if (!some) return axis;
     const quarter = (high - low) / 4;
     const down = Math.max(0, Math.ceil((low - lowest) / quarter)), up = Math.max(0, Math.ceil((most - high) / quarter));
-    return { ...found, lo: low - quarter * down, hi: high + quarter * up };
+    return { ...axis, lo: low - quarter * down, hi: high + quarter * up };
   }
   if (linear) {
     const top = Math.max(0, some ? most : 0), decade = top > 0 ? tenTo(Math.floor(Math.log10(top))) : 1;
-    return { ...found, lo: 0, hi: [1, 2, 5].map((d) => d * decade).find((d) => d >= top) ?? 10 * decade };
+    return { ...axis, lo: 0, hi: [1, 2, 5].map((d) => d * decade).find((d) => d >= top) ?? 10 * decade };
   }
-  Object.assign(found, { scale: "log", zeros });
-  if (least === Infinity) return found;
+  Object.assign(axis, { scale: "log", zeros });
+  if (least === Infinity) return axis;
   const first = Math.round(Math.log10(low)), last = Math.round(Math.log10(high));
   let bottom = Math.floor(Math.log10(least / MARGIN)), top = Math.ceil(Math.log10(most));
   if (live) {
@@ -53,7 +53,7 @@ export function valueDomain(probe, rows, live, linear) {
   bottom = Math.min(Math.max(bottom, first - REACH_DOWN), last + REACH_UP - 1);
   top = Math.max(Math.min(top, last + REACH_UP), bottom + 1);
   const lo = tenTo(bottom), hi = tenTo(top);
-  return { ...found, lo, hi, below: least < lo, above: most > hi };
+  return { ...axis, lo, hi, below: least < lo, above: most > hi };
 }
 
 // As many decades below 1 as above it, for one lane's values divided by another's.
@@ -72,11 +72,11 @@ export function ratioDomain(rows) {
 export function domainTicks({ lo, hi, scale, below, above }, most = 6) {
   if (scale === "linear") return [0, 1, 2, 3, 4].map((i) => (i === 4 ? hi : lo + (i * (hi - lo)) / 4));
   const first = Math.round(Math.log10(lo)), last = Math.round(Math.log10(hi)), stride = Math.ceil((last - first) / most);
-  const found = new Set();
-  if (above) for (let e = last; e >= first; e -= stride) found.add(e);
-  else for (let e = first; e <= last; e += stride) found.add(e);
-  if (below) found.add(first);
-  return [...found].sort((a, b) => a - b).map(tenTo);
+  const exponents = new Set();
+  if (above) for (let e = last; e >= first; e -= stride) exponents.add(e);
+  else for (let e = first; e <= last; e += stride) exponents.add(e);
+  if (below) exponents.add(first);
+  return [...exponents].sort((a, b) => a - b).map(tenTo);
 }
 
 // The Vega expression that writes a tick.
@@ -124,14 +124,14 @@ export function lossSets(lanes, [low, high]) {
 }
 
 function levelRows(lanes, low) {
-  const found = new Map();
+  const levels = new Map();
   for (const { chance, floor } of lanes) {
-    found.set(`chance ${numberWords(chance)}`, [chance, false]);
+    levels.set(`chance ${numberWords(chance)}`, [chance, false]);
     if (floor === null) continue;
     const outside = floor < low;
-    found.set(`floor ${numberWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
+    levels.set(`floor ${numberWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
   }
-  return [...found].sort(([a], [b]) => (a < b ? -1 : 1))
+  return [...levels].sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([text, [loss, under]]) => ({ loss: Math.max(loss, low), text, under }));
 }
 
@@ -154,13 +154,13 @@ function rateRows(lanes) {
 }
 
 function peakRows(lanes, top) {
-  const found = [];
+  const peaks = [];
   lanes.forEach(({ loss, steps }, lane) => {
     let peak = -1;
     loss.forEach((value, step) => { if (Number.isFinite(value) && value > top && (peak < 0 || value > loss[peak])) peak = step; });
-    if (peak >= 0) found.push({ lane, ...beside(peak, peak / steps, 1 + found.length), text: `peak ${numberWords(loss[peak])}` });
+    if (peak >= 0) peaks.push({ lane, ...beside(peak, peak / steps, 1 + peaks.length), text: `peak ${numberWords(loss[peak])}` });
   });
-  return found;
+  return peaks;
 }
 
 function badRows(lanes, [low, high], firstRow) {
@@ -196,7 +196,7 @@ export function filledChart(text, marks, { domain, lossDomain: ends, steps, labe
   const json = JSON.stringify, [low, high] = ends ?? [domain.lo, domain.hi], per = Math.max(1, Math.ceil(steps / 256));
   const widest = 30 + 6 * Math.max(...labels.map((label) => label.length)), fit = (room, most) => Math.max(1, Math.min(most, Math.floor(room / widest)));
   const long = Math.max(...labels.map((label) => label.length)) >= 24;
-  const found = [
+  const replacements = [
     [marks.ticks, json(domain ? domainTicks(domain) : [])], [marks.loss_ticks, json(ends?.[0] > 0 ? lossTicks(ends) : [])],
     [marks.tick_label, domain ? json(tickWords(domain)).slice(1, -1) : ""], [marks.title, title ?? ""],
     [marks.steps, json(steps - 0.5)], [marks.columns, json(Math.ceil(steps / per) * per - 0.5)],
@@ -206,5 +206,5 @@ export function filledChart(text, marks, { domain, lossDomain: ends, steps, labe
     ...labels.map((label, i) => [marks.labels[i], label]),
     ...styles.flatMap(([color, dash], i) => [[marks.colors[i], color], [marks.dashes[i], json(dash)]]),
   ];
-  return JSON.parse(found.reduce((whole, [mark, value]) => whole.replaceAll(mark, () => value), text));
+  return JSON.parse(replacements.reduce((whole, [mark, value]) => whole.replaceAll(mark, () => value), text));
 }

@@ -5,7 +5,7 @@ const CONTAINER = "container_width";  // the legends' columns depend on it
 
 // The spec for a place of that width.
 export function fitted(spec, width) {
-  const params = spec.params?.map((one) => one.name === CONTAINER ? { ...one, value: width } : one);
+  const params = spec.params?.map((param) => param.name === CONTAINER ? { ...param, value: width } : param);
   return { ...spec, ...(params && { params }), width };
 }
 

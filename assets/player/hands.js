@@ -69,7 +69,7 @@ export const hands = {
   pointer(chart, name) {
     let down = null;
     const { host } = chart, { cursor } = this;
-    const found = (event) => {
+    const pointed = (event) => {
       if (!chart.view) return {};
       const { x, y, inside } = chart.place(event);
       if (!inside) return {};
@@ -84,7 +84,7 @@ export const hands = {
       return !chart.canvas ? { step } : { step, layer: Math.round(chart.view.scale("y").invert(y)) };
     };
     host.addEventListener("pointermove", (event) => {
-      const { step, layer } = found(event);
+      const { step, layer } = pointed(event);
       if (!event.buttons) cursor.point(step === undefined ? null : Math.min(step, cursor.last));
       this.tip(event, name, step, layer);
     });
@@ -92,7 +92,7 @@ export const hands = {
     host.addEventListener("pointerdown", (event) => { down = [event.clientX, event.clientY]; });
     host.addEventListener("click", (event) => {
       if (down && Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 4) return;
-      const { step, layer } = found(event);
+      const { step, layer } = pointed(event);
       if (layer !== undefined) cursor.pick(layer);
       if (step !== undefined) cursor.pin(step);
     });

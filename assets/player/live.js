@@ -16,13 +16,13 @@ const NUMBERS = ["depth", "lr", "warmup", "dropout", "steps", "init_seed", "data
 
 // The settings of both lanes as the query of a link, as normviz/links.py writes it.
 export function linkOf(lanes, pinned) {
-  const found = ["v=1"], said = FIELDS.map((name) => [name, lanes.map((lane) => wordOf(name, lane[name]))]);
-  if (said.every(([, [a, b]]) => a === b)) found.push("lanes=2");
-  for (const [name, words] of said) {
-    const one = words[0] === words[1] ? words[0] : words.join(",");
-    if (one !== pinned[name]) found.push(`${name}=${encodeURIComponent(one).replaceAll("%2C", ",")}`);
+  const pairs = ["v=1"], laneWords = FIELDS.map((name) => [name, lanes.map((lane) => wordOf(name, lane[name]))]);
+  if (laneWords.every(([, [a, b]]) => a === b)) pairs.push("lanes=2");
+  for (const [name, words] of laneWords) {
+    const word = words[0] === words[1] ? words[0] : words.join(",");
+    if (word !== pinned[name]) pairs.push(`${name}=${encodeURIComponent(word).replaceAll("%2C", ",")}`);
   }
-  return found.join("&");
+  return pairs.join("&");
 }
 
 // "0.003", "10.0", "1e-05": numbers with a point as Python writes them.
@@ -52,7 +52,7 @@ export function settingsOf(query, { pinned, offered, variants }) {
 
 // What is wrong with a lane's settings: a sentence each.
 export function problemsOf(lane, offered, variants) {
-  const found = FIELDS.flatMap((name) => {
+  const problems = FIELDS.flatMap((name) => {
     const value = lane[name], allowed = offered[name];
     if (Array.isArray(allowed)) {
       return allowed.some(({ key }) => key === value) ? []
@@ -63,7 +63,7 @@ export function problemsOf(lane, offered, variants) {
     const end = below ? `, below ${high}` : `${above ? ", up" : ""} to ${high}`;
     return isGood ? [] : [`${name} is ${value}, allowed is ${whole ? "a whole number" : "a number"} ${above ? "above" : "from"} ${low}${end}`];
   });
-  if (found.length) return found;
+  if (problems.length) return problems;
   const what = { "-prose": "with prose", "-dropout": "with dropout", "-prose-dropout": "with prose and dropout" }[variantOf(lane)];
   const norms = variants[variantOf(lane)], depths = norms[lane.norm];
   if (!depths) return [`norm is ${lane.norm}, ${what} this page offers ${Object.keys(norms).join(", ")}`];
@@ -337,14 +337,14 @@ export class Live {
     }
     if (rows) Object.assign(lane, { at, isOver, speed: rows.length });
     const { lanes } = this.duel;
-    if (lanes.every((one) => one.isOver)) {
+    if (lanes.every((lane) => lane.isOver)) {
       this.plays = false;
       this.duel.isLive = false;
       this.seconds = (performance.now() - this.startedAt) / 1000;
       this.end(lanes.map(verdictOf), "Both lanes were trained on this device.");
-    } else if (this.plays && lanes.every((one) => one.ready)) {
-      const open = lanes.filter((one) => !one.isOver), ahead = Math.max(AHEAD, 3 * Math.max(...open.map((one) => one.speed)));
-      this.grant(Math.min(...open.map((one) => one.at)) + ahead);
+    } else if (this.plays && lanes.every((lane) => lane.ready)) {
+      const open = lanes.filter((lane) => !lane.isOver), ahead = Math.max(AHEAD, 3 * Math.max(...open.map((lane) => lane.speed)));
+      this.grant(Math.min(...open.map((lane) => lane.at)) + ahead);
     }
     this.draw();
   }

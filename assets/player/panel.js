@@ -116,7 +116,7 @@ export const panel = {
     const select = this.find(".nv-probe");
     select.replaceChildren(...grouped(probes));
     select.value = probe;
-    const { label, definition, source } = probes.find((one) => one.key === probe);
+    const { label, definition, source } = probes.find((each) => each.key === probe);
     this.title = label;
     this.views();
     this.find(".nv-definition").replaceChildren(`${definition} (`, ...cited(source), ")", lacking && ` ${lacking}`);
@@ -245,18 +245,18 @@ export const panel = {
 
 // The quantities to choose from: those without a group first, the others under their group's heading.
 export function grouped(probes) {
-  const found = [];
+  const entries = [];
   for (const { key, label, group } of probes) {
     const option = Object.assign(document.createElement("option"), { textContent: label, value: key });
-    const last = found.at(-1);
-    if (!group) found.push(option);
+    const last = entries.at(-1);
+    if (!group) entries.push(option);
     else if (last?.label === group) last.append(option);
     else {
-      found.push(Object.assign(document.createElement("optgroup"), { label: group }));
-      found.at(-1).append(option);
+      entries.push(Object.assign(document.createElement("optgroup"), { label: group }));
+      entries.at(-1).append(option);
     }
   }
-  return found;
+  return entries;
 }
 
 // A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.

@@ -9,8 +9,8 @@ const POINTS = 400;
 export function keptSteps(lane) {
   if (lane.kept) return lane.kept;
   const n = lane.loss.length, stretch = Math.ceil((2 * lane.about.steps) / POINTS);
-  const kept = new Set();
-  if (stretch <= 2) for (let i = 0; i < n; i++) kept.add(i);
+  const drawn = new Set();
+  if (stretch <= 2) for (let i = 0; i < n; i++) drawn.add(i);
   else {
     for (let start = 0; start < n; start += stretch) {
       let low = -1, high = -1, bad = -1;
@@ -20,11 +20,11 @@ export function keptSteps(lane) {
         if (low < 0 || v < lane.loss[low]) low = i;
         if (high < 0 || v > lane.loss[high]) high = i;
       }
-      for (const i of [low, high, bad < 0 ? start : bad]) if (i >= 0) kept.add(i);
+      for (const i of [low, high, bad < 0 ? start : bad]) if (i >= 0) drawn.add(i);
     }
-    if (n) kept.add(n - 1);
+    if (n) drawn.add(n - 1);
   }
-  lane.kept = [...kept].sort((a, b) => a - b);
+  lane.kept = [...drawn].sort((a, b) => a - b);
   return lane.kept;
 }
 
@@ -76,13 +76,13 @@ export function lossAt(lanes, cursor, weight = 0) {
 export function seedSets(repeats, steps) {
   const seeds = [], band = [];
   repeats.forEach((curves, lane) => {
-    const kept = curves.map((loss, i) => keptSteps({ loss, about: { steps: steps[lane] } }));
-    kept.forEach((at, seed) => {
+    const drawn = curves.map((loss, i) => keptSteps({ loss, about: { steps: steps[lane] } }));
+    drawn.forEach((at, seed) => {
       for (const step of at) seeds.push({ step, loss: curves[seed][step], lane, seed });
     });
     if (curves.length < 2) return;
     const reached = Math.min(...curves.map((loss) => loss.length));
-    for (const step of kept[0]) {
+    for (const step of drawn[0]) {
       const values = curves.map((loss) => loss[step]);
       if (step >= reached || !values.every(Number.isFinite)) continue;
       band.push({ step, loss: Math.min(...values), highest: Math.max(...values), lane });

@@ -20,16 +20,16 @@ export function embedded(file) {
 // of them: the frame of a notebook while a model trains. A message names its charts by their places in `charts`,
 // and all of them have what is in `shared`. They are of the heatmap alone.
 export function posted() {
-  let kept = { probes: {} }, now = null, receive = null;
+  let latest = { probes: {} }, now = null, receive = null;
   const tell = () => {
-    const it = kept.probes[now];
-    if (!it) return;
-    const charts = Object.entries(it.charts).map(([name, place]) => [name, kept.charts[place]]);
-    receive?.({ ...kept.shared, ...it, charts: Object.fromEntries(charts) });
+    const shown = latest.probes[now];
+    if (!shown) return;
+    const charts = Object.entries(shown.charts).map(([name, place]) => [name, latest.charts[place]]);
+    receive?.({ ...latest.shared, ...shown, charts: Object.fromEntries(charts) });
   };
   const heard = ({ data }) => {
     if (!data?.normviz) return;
-    kept = data.normviz;
+    latest = data.normviz;
     tell();
   };
   addEventListener("message", heard);

@@ -249,6 +249,6 @@ export class Tape {
 }
 
 // Rows of five numbers as five columns.
-function columns(found) {
-  return [0, 1, 2, 3, 4].map((k) => Array.from({ length: found.length / 5 }, (_, i) => found[5 * i + k]));
+function columns(rows) {
+  return [0, 1, 2, 3, 4].map((k) => Array.from({ length: rows.length / 5 }, (_, i) => rows[5 * i + k]));
 }

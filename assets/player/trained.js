@@ -25,15 +25,15 @@ export function trained(duel) {
 
 // One quantity of a lane as charts draw it: { steps, rows }.
 export function shownValues(lane, probe, rounding) {
-  const found = { steps: [], rows: [] };
+  const result = { steps: [], rows: [] };
   for (const { step, layers } of lane.records) {
     const values = layers[probe.key], larger = probe.rounds_with && layers[probe.rounds_with];
     if (!values) continue;  // nothing was updated
-    const kept = larger ? values.map((x, i) => (x < rounding * larger[i] ? 0 : x)) : values;
-    found.steps.push(step);
-    found.rows.push(probe.shown === "one_minus" ? kept.map((x) => 1 - x) : kept);
+    const rounded = larger ? values.map((x, i) => (x < rounding * larger[i] ? 0 : x)) : values;
+    result.steps.push(step);
+    result.rows.push(probe.shown === "one_minus" ? rounded.map((x) => 1 - x) : rounded);
   }
-  return found;
+  return result;
 }
 
 function messageOf(duel, request, known) {
@@ -87,24 +87,24 @@ function chartsOf(duel, probe, { domain, ends, between, view, linear }) {
   const fill = (name, of) => filledChart(charts[name], marks, { steps, labels, styles, ...of });
   const of = (at) => `${domain.scale} ${probe.first} ${at}`, title = probe.axis_label;
   const notes = (axis) => [axis.zeros && (probe.rounds_with ? "grey: 0, or lost in rounding" : "grey: 0"), axis.broken && "red: not finite"].filter(Boolean);
-  const found = {
+  const drawn = {
     loss: fill(`loss ${linear ? "linear" : "log"}`, { lossDomain: ends }),
     bars: fill(`bars ${of(depth)}`, { domain, title }),
   };
   if (between) {
-    found.ratio = fill(`ratio log ${probe.first} ${depth}`, { domain: between });
+    drawn.ratio = fill(`ratio log ${probe.first} ${depth}`, { domain: between });
     const words = `${probe.label}, quotient: blue where the first is larger, orange the second`;
-    Object.assign(found.ratio.title, { text: labels.join(" ÷ "), subtitle: [words, ...notes(between)].join(" · ") });
+    Object.assign(drawn.ratio.title, { text: labels.join(" ÷ "), subtitle: [words, ...notes(between)].join(" · ") });
   } else if (view === "lines") {
-    found.lines = fill(`lines ${domain.scale}`, { domain, title });
+    drawn.lines = fill(`lines ${domain.scale}`, { domain, title });
   } else if (view !== "walk") {
     lanes.forEach((lane, i) => {
       const chart = fill(`heat ${of(lane.depth)}`, { domain, steps: lane.steps, labels: [labels[i]], styles: [styles[i]] });
       chart.title.subtitle = [title, ...notes(domain)].join(" · ");
-      found[`heat${i}`] = chart;
+      drawn[`heat${i}`] = chart;
     });
   }
-  return found;
+  return drawn;
 }
 
 // The signal walk: each lane's plan, and the quantities that it carries.

@@ -21,16 +21,16 @@ export function lrAt(settings, step) {
 }
 
 function everySo(steps, from, stride) {
-  const found = new Set([steps - 1]);
-  for (let step = from; step < steps; step += stride) found.add(step);
-  return found;
+  const chosen = new Set([steps - 1]);
+  for (let step = from; step < steps; step += stride) chosen.add(step);
+  return chosen;
 }
 
 export function recordedSteps(steps) {
   const stride = Math.max(3, Math.ceil((steps - DENSE) / (MOST_RECORDS - DENSE - 1)));
-  const found = everySo(steps, DENSE, stride);
-  for (let step = 0; step < Math.min(DENSE, steps); step++) found.add(step);
-  return found;
+  const chosen = everySo(steps, DENSE, stride);
+  for (let step = 0; step < Math.min(DENSE, steps); step++) chosen.add(step);
+  return chosen;
 }
 
 export function heldOutSteps(steps) {

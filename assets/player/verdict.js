@@ -117,31 +117,31 @@ function wasBelow(losses, tail, chance) {
 
 // The first step from which no loss, and no mean of the ten around a step, is outside of a band.
 function since(losses, tail, low, high) {
-  let found = 0;
+  let first = 0;
   for (const [width, far] of [[1, FAR_ONE], [WINDOW, FAR_MEAN]]) {
-    for (let i = losses.length - 1; i >= found; i--) {
+    for (let i = losses.length - 1; i >= first; i--) {
       // The window of NumPy's convolve with mode "same".
       const from = Math.max(0, i - Math.floor(width / 2)), to = Math.min(losses.length, i + Math.ceil(width / 2));
       const part = losses.slice(from, to), value = mean(part), slack = (far * tail.noise) / Math.sqrt(part.length);
       if (value < low - slack || value > high + slack) {
-        found = i + 1;
+        first = i + 1;
         break;
       }
     }
   }
-  return found <= tail.start ? found : null;
+  return first <= tail.start ? first : null;
 }
 
 function learned(tail, final, chance, floor) {
-  const said = (kind, rest) => ({ kind, sentence: `${kind}: loss ${final.toFixed(2)}, ${rest}`, step: null });
-  if (floor === null) return said("learned", `chance ${chance.toFixed(2)}`);
+  const verdict = (kind, rest) => ({ kind, sentence: `${kind}: loss ${final.toFixed(2)}, ${rest}`, step: null });
+  if (floor === null) return verdict("learned", `chance ${chance.toFixed(2)}`);
   const [level, error] = tail.level, half = chance - HALF * (chance - floor);
   let word = "learned in part";
   if (Math.max(level + ERRORS * error, final) <= half) word = "learned";
   else if (Math.min(level - ERRORS * error, final) > half) word = "learned little";
   const share = (100 * (chance - final)) / (chance - floor);
   const still = word !== "learned" && falls(tail) ? ", still falling" : "";
-  return said(word, `${share.toFixed(0)}% of the way to the floor${still}`);
+  return verdict(word, `${share.toFixed(0)}% of the way to the floor${still}`);
 }
 
 // Two digits after the point, also where toFixed would change to powers of ten.

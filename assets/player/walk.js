@@ -63,9 +63,9 @@ const walkTimes = (times) => (times < 10 ? times.toPrecision(2) : times < 1e6
 
 // Sets an attribute (or, as "text", the words) where it is another one than before.
 function walkSet(node, name, value) {
-  const kept = (node.nvKept ??= {});
-  if (kept[name] === value) return;
-  kept[name] = value;
+  const last = (node.nvKept ??= {});
+  if (last[name] === value) return;
+  last[name] = value;
   if (name === "text") node.textContent = value; else node.setAttribute(name, value);
 }
 
@@ -141,7 +141,7 @@ function updateRiver(view, river) {
     const half = riverWidth(river, y) / 2 + 5;
     return `M${(x - half).toFixed(1)} ${y}h${(2 * half).toFixed(1)}`;
   });
-  for (const [part, found] of Object.entries({ flow, lost, bad, tips, cuts, bars })) walkSet(river[part], "d", found.join(""));
+  for (const [part, paths] of Object.entries({ flow, lost, bad, tips, cuts, bars })) walkSet(river[part], "d", paths.join(""));
 }
 
 // The stretch between two points as one ribbon, or as several side by side.
@@ -233,14 +233,14 @@ function updateScales(view) {
 
 // "Block 5: stream RMS 3.1, its branches 0.2 of the stream; gradient 0.02, of its parameters 0.4."
 function walkReadout(view, layer) {
-  const found = (probe, words) => {
+  const part = (probe, words) => {
     const value = walkValue(view, probe, layer);
     return value === undefined ? [] : [`${words} ${walkNumber(value)}`];
   };
   const gains = view.blocks[walkRow(view, layer)]?.layer === layer ? view.blocks[walkRow(view, layer)].gains ?? {} : {};
   const parts = [
-    ...found("stream_rms", "stream RMS"), ...found("branch_ratio", "branch over stream"),
-    ...found("grad_hidden", "gradient"), ...found("grad_block", "parameter gradient"),
+    ...part("stream_rms", "stream RMS"), ...part("branch_ratio", "branch over stream"),
+    ...part("grad_hidden", "gradient"), ...part("grad_block", "parameter gradient"),
     ...Object.entries(gains).map(([slot, [a, b]]) => `${slot.replace("_", " ")} ${a === b ? a : `${a ?? "none"} and ${b ?? "none"}`}`)];
   return `${layer === 0 ? "Embedding" : `Block ${layer}`}: ${parts.join(", ") || "no numbers at this step"}.`;
 }
@@ -249,7 +249,7 @@ function walkReadout(view, layer) {
 
 function listenWalk(view) {
   const { svg, plan } = view, rows = plan.rows;
-  const found = (event) => {
+  const layerAt = (event) => {
     const box = svg.getBoundingClientRect(), scale = plan.width / box.width;
     const y = (event.clientY - box.top) * scale, row = Math.floor((view.blocks[0].y - y) / rows.height);
     if (y > plan.height || row >= rows.count) return null;
@@ -260,10 +260,10 @@ function listenWalk(view) {
     view.hover = layer;
     if (view.options) updateWalk(view);
   };
-  svg.addEventListener("pointermove", (event) => hover(found(event)));
+  svg.addEventListener("pointermove", (event) => hover(layerAt(event)));
   svg.addEventListener("pointerleave", () => hover(null));
   svg.addEventListener("click", (event) => {
-    const layer = found(event);
+    const layer = layerAt(event);
     if (layer !== null) view.options?.pick?.(layer);
   });
   svg.addEventListener("keydown", (event) => {
