@@ -39,8 +39,9 @@ LEFT_SECONDS = 35.0
 """A session holds its values for this time after its page was closed (`left_sessions`)."""
 OPENINGS = RateLimit(4)
 """Pages that connect in a second, of all visitors: two cores draw about so many."""
-DOWNLOADS = RateLimit(2)
-"""Files that are made in a second, of all visitors; a replay takes a fifth of a second."""
+DOWNLOADS = RateLimit(0.5, burst=8.0)
+"""Files that are made at a click in a second, of all visitors, who may ask for five at once: a replay takes
+half a second of a core."""
 CONNECTIONS_FULL = (
     "{} {} are open {}, the most that this server has at once. "
     "Close some, or try again in a minute."

@@ -1,4 +1,5 @@
-"""A limit on how often something happens in a second, which all visitors share.
+"""A limit on how often something happens in a second, which all visitors share. A visitor may be ahead of
+it by some seconds (`burst`).
 
 Network addresses share it equally, and so do the visitors of one address. A visitor who asks too often
 waits, and nobody else does.
@@ -30,8 +31,8 @@ class RateLimit:
     ACTIVE_SECONDS = 2.0
     """A visitor has a share for this time after the last call."""
 
-    def __init__(self, a_second: float) -> None:
-        self.a_second = a_second
+    def __init__(self, a_second: float, burst: float = 0.0) -> None:
+        self.a_second, self.burst = a_second, burst
         self._next: dict[Watcher, float] = {}
         """When each visitor's next call may pass, on the monotonic clock."""
 
@@ -40,12 +41,13 @@ class RateLimit:
         now = time.monotonic()
         self._next = {who: at for who, at in self._next.items() if at > now - self.ACTIVE_SECONDS}
         payer = min(watchers, key=lambda who: self._next.get(who, 0.0), default=ANYBODY)
-        if (wait := self._next.get(payer, 0.0) - now) > 0:
+        after = max(now, self._next.get(payer, 0.0))
+        if (wait := after - now - self.burst) > 0:
             return wait
         active = {*self._next, payer}
         addresses = {who.address for who in active}
         here = sum(who.address == payer.address for who in active)
-        self._next[payer] = now + len(addresses) * here / self.a_second
+        self._next[payer] = after + len(addresses) * here / self.a_second
         return 0.0
 
     async def wait(self, watchers: list[Watcher]) -> None:

@@ -18,6 +18,8 @@ _NEXT = count()
 _SIZES: dict[str, int] = {}
 """The bytes of each kept file by its place, the oldest first."""
 _LOCK = Lock()
+_MAKING = Lock()
+"""One file is made at a time: several would keep the pages from what the interpreter computes."""
 
 
 def download(
@@ -31,7 +33,8 @@ def download(
     """
 
     def prepared() -> str | bytes:
-        made = make()
+        with _MAKING:
+            made = make()
         data = made.encode() if isinstance(made, str) else made
         if runtime.exists():
             _keep(data, kind, name)

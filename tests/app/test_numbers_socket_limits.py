@@ -184,6 +184,18 @@ def test_a_topic_is_read_for_the_watcher_who_waits_least(monkeypatch: pytest.Mon
     assert limit.take([busy]) == 0 and len(limit._next) == 1, "shares of visitors who left end"
 
 
+def test_a_visitor_may_be_ahead_by_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from normviz.app.asgi import rate_limit as module
+
+    clock, limit = Clock(), module.RateLimit(0.5, burst=8.0)
+    monkeypatch.setattr(module, "time", clock)
+    one, other = module.Watcher("a"), module.Watcher("b")
+    assert [limit.take([one]) for _ in range(6)] == [0, 0, 0, 0, 0, 2]
+    assert limit.take([other]) == 0
+    clock.now += 2
+    assert limit.take([one]) == 0 < limit.take([one])
+
+
 def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestClient) -> None:
     from normviz.app.asgi import channel
 

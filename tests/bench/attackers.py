@@ -94,18 +94,18 @@ async def finished(page: ClientConnection) -> None:
             return
 
 
-async def offered(page: ClientConnection) -> list[str]:
-    """Read until the page has rendered, and name the files that its buttons make."""
-    files = list[str]()
+async def replay(page: ClientConnection) -> BackMsg:
+    """Read until the page has rendered: the message that asks for its first file, which is the replay."""
+    ask = BackMsg()
+    asked = ask.backend_operation_request
     while True:
         data = await page.recv()
         message = ForwardMsg.FromString(data if isinstance(data, bytes) else data.encode())
-        kind = message.WhichOneof("type")
+        asked.session_id = asked.session_id or message.new_session.initialize.session_id
         button = message.delta.new_element.download_button
-        if kind == "delta" and button.deferred_file_id:
-            files.append(button.deferred_file_id)
-        if kind == "script_finished":
-            return files
+        asked.deferred_file.file_id = asked.deferred_file.file_id or button.deferred_file_id
+        if message.WhichOneof("type") == "script_finished":
+            return ask
 
 
 async def frames(at: Target, number: int) -> None:
@@ -184,11 +184,9 @@ async def downloads(at: Target, number: int) -> None:
     del number
     async with at.socket(STREAM) as page:
         await page.send(rerun())
-        files = await offered(page)
+        ask = await replay(page)
         for n in range(50):
-            ask = BackMsg()
             ask.backend_operation_request.request_id = f"{n}"
-            ask.backend_operation_request.deferred_file.file_id = files[n % len(files)]
             await page.send(ask.SerializeToString())
         with suppress(TimeoutError):
             async with asyncio.timeout(20):
@@ -282,7 +280,7 @@ ATTACKS: dict[str, tuple[Callable[[Target, int], Awaitable[None]], int]] = {
     "pings": (pings, 8),
     "widgets": (widgets, 3),
     "downloads": (downloads, 4),
-    "openings": (openings, 4),
+    "openings": (openings, 12),
     "watchers": (watchers, 140),
 }
 """What each client of an attack does again and again, and how many there are."""
