@@ -30,7 +30,7 @@ CLOSING_SECONDS = 60.0
 """From the closing of a connection until its peer has read the rest."""
 MESSAGE_SECONDS = 30.0
 """From the first byte of a message until it is whole."""
-MESSAGE = 1_300_000
+MESSAGE = 4_200_000
 """Bytes of a message, of which the largest is a page with a pasted text of a megabyte."""
 READ = 16_384
 """Bytes of one read, so that other connections take their turn after some 30 ms at most."""

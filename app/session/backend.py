@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import streamlit as st
 from streamlit import runtime
 
 from normviz import hosted
@@ -49,13 +49,13 @@ class _Server:
 
     folder    the store's, once the store was opened; kept when a damaged store is set aside
     problems  warnings about the store for every visitor: sentences without a full stop
-    adopted   keys of the shipped cells that were added to the store; None for all of them
+    adopted   keys of the shipped cells that were added to the store
     """
 
     backend: SharedBackend | None = None
     folder: Path | None = None
     problems: list[str] = field(default_factory=list)
-    adopted: set[str | None] = field(default_factory=set)
+    adopted: set[str] = field(default_factory=set)
 
 
 _server = _Server()
@@ -130,35 +130,21 @@ def watchers() -> OpenPages:
     return opened().watchers
 
 
-def adopt_maps() -> None:
-    """Add the shipped runs of maps and claims to the store, once and only when a page needs them."""
-    if None not in _server.adopted:
-        with st.spinner("Unpacking the runs that ship"):
-            _adopt(None)
-
-
-def adopt_cell(key: str) -> None:
-    """Add the shipped cell of a map or a claim with this key to the store, once."""
-    if not {key, None} & _server.adopted:
-        _adopt(key)
-
-
-def _adopt(key: str | None) -> None:
-    with _lock:  # many sessions may need them at once
-        if {key, None} & _server.adopted:
-            return
-        if key is None:
-            shipped.adopt_cells(_open().store)
-        else:
-            shipped.adopt_cell(_open().store, key)
-        _server.adopted.add(key)
+def adopt_cells(keys: Collection[str]) -> None:
+    """Add the shipped cells of maps and claims with these keys to the store, once and only when a page needs
+    them."""
+    if not (wanted := shipped.cell_keys() & set(keys)) <= _server.adopted:
+        with _lock:  # many sessions may need them at once
+            if new := wanted - _server.adopted:
+                shipped.adopt_cells(_open().store, new)
+                _server.adopted |= new
 
 
 def known(config: RunConfig, backend: SharedBackend) -> Run | None:
     """The stored run of a config, which may be a cell of a shipped map."""
     run = backend.store.latest(config.key)
     if run is None and config.key in shipped.cell_keys():
-        adopt_cell(config.key)
+        adopt_cells({config.key})
         run = backend.store.latest(config.key)
     return run
 

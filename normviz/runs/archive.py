@@ -75,10 +75,12 @@ def save_cells(cells: Iterable[Recording], path: Path, layers_at: int = LAYERS) 
     )
 
 
-def load(path: Path, known: Collection[str] = (), only: str = "") -> Iterator[Recording]:
-    """The recordings of a file except those with a key in `known`; with `only`, of a file of cells, the one
-    with this key. A file of another version of the engine, or with probes that this release does not have,
-    gives none and a sentence in the log. Raises OSError where the file can't be read."""
+def load(
+    path: Path, known: Collection[str] = (), only: Collection[str] | None = None
+) -> Iterator[Recording]:
+    """The recordings of a file except those with a key in `known`; with `only`, of a file of cells, those
+    with one of these keys. A file of another version of the engine, or with probes that this release does
+    not have, gives none and a sentence in the log. Raises OSError where the file can't be read."""
     with np.load(path) as data:
         about = _about(data)
         if not _fits(about, path):
@@ -101,7 +103,10 @@ def keys_of(path: Path) -> frozenset[str]:
 
 
 def _cells(
-    file: dict[str, Any], data: Mapping[str, Any], known: Collection[str], only: str
+    file: dict[str, Any],
+    data: Mapping[str, Any],
+    known: Collection[str],
+    only: Collection[str] | None,
 ) -> Iterator[Recording]:
     scalars, layers = (data[name].astype(np.float64) for name in ("scalars", "layers"))
     sometimes = _read_sometimes(data)
@@ -115,7 +120,7 @@ def _cells(
         own = layers[layers_at : layers_at + int(np.prod(shape))].reshape(shape)
         some = {name: values[at : at + n] for name, values in sometimes.items()}
         at, layers_at = at + n, layers_at + own.size
-        if about["key"] in known or only not in ("", about["key"]):
+        if about["key"] in known or (only is not None and about["key"] not in only):
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)

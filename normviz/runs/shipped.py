@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from functools import cache
 from pathlib import Path
 
@@ -32,16 +32,14 @@ def adopt(store: Store) -> None:
         pictures.keep(store, runs, picture)
 
 
-def adopt_cells(store: Store) -> None:
-    """Put every shipped cell into the store, unless the store has a result of that config."""
-    for path in _files("maps", "claims"):
-        store.adopt_cells(list(load(path, store.done_keys())))
-
-
-def adopt_cell(store: Store, key: str) -> None:
-    """Put the shipped cells of the settings with this key into the store, unless it has a result of them."""
-    for path in _cell_files().get(key, ()):
-        store.adopt_cells(list(load(path, store.done_keys(), key)))
+def adopt_cells(store: Store, keys: Collection[str] | None = None) -> None:
+    """Put the shipped cells with these keys, by default all, into the store, except those whose results the
+    store has."""
+    files = _files("maps", "claims")
+    if keys is not None:
+        files = sorted({path for key in keys for path in _cell_files().get(key, ())})
+    for path in files:
+        store.adopt_cells(list(load(path, store.done_keys(), keys)))
 
 
 def cell_keys() -> Set[str]:

@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, with_cells: Path) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(folder))
         patch.setattr(SupervisorClient, "ensure", lambda self: None)
-        patch.setattr(backend.shipped, "adopt_cells", lambda store: None)
+        patch.setattr(backend.shipped, "adopt_cells", lambda *_: None)
         backend.forget()
         yield folder
     backend.forget()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from test_page_text import give, press
 from normviz import RunConfig
 from normviz.links import encode
 from normviz.model import texts
-from normviz.runs import Run
+from normviz.runs import Run, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.runs.store.queue import OTHERS
@@ -272,13 +272,15 @@ def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
     import streamlit as st
     from normviz.app.session import backend
 
-    unpacked: list[Store] = []
+    unpacked = list[Collection[str]]()
     monkeypatch.setattr(ClaimJobs, "_work", lambda self: None)
-    monkeypatch.setattr(backend.shipped, "adopt_cells", unpacked.append)
+    monkeypatch.setattr(backend.shipped, "adopt_cells", lambda _, keys: unpacked.append(keys))
     checked(claims(claim="E15").button(key="run_E15").click().run())
-    before, threads = backend.shared(), threading.active_count()
+    before, threads, (key, *_) = backend.shared(), threading.active_count(), shipped.cell_keys()
+    backend.adopt_cells({key})
     st.cache_data.clear()
     st.cache_resource.clear()
+    backend.adopt_cells({key})
     at = checked(claims(claim="C1").button(key="run_C1").click().run())
     assert "A claim that you asked for is not finished yet" in at.error[0].value
     assert backend.shared() is before and len(unpacked) == 1
@@ -295,7 +297,6 @@ def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
 
     said: dict[str, str] = {}
     monkeypatch.setattr(st, "session_state", said)
-    monkeypatch.setattr(run_panel, "adopt_maps", lambda: None)
     nobody: Any = None  # whom it would ask
     run_panel._run(CLAIMS["E3"], nobody)
     assert "up to 12 min" in said["claim_refused"]

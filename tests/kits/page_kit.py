@@ -105,7 +105,7 @@ def _adopt_maps(store: Store) -> None:
 def unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch, with_cells: Path) -> Path:
     """The same with the shipped cells of maps."""
     copyfile(with_cells, folder / FILE)
-    monkeypatch.setattr(backend.shipped, "adopt_cells", lambda store: None)
+    monkeypatch.setattr(backend.shipped, "adopt_cells", lambda *_: None)
     return folder
 
 

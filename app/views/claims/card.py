@@ -9,7 +9,7 @@ from normviz.studies.claims import Claim
 from normviz.studies.claims.sentences import basis, on_second_seeds
 from normviz.studies.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
 
-from ...session.backend import SharedBackend, adopt_maps
+from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence, source
 from ...widgets import page_links
 from ...widgets.copy_button import COPY
@@ -89,7 +89,6 @@ def _ways(claim: Claim, backend: SharedBackend) -> None:
             page_links.models()
         elif st.button(words, key=f"duel_{claim.key}",
                        icon=":material/stacked_line_chart:"):  # fmt: skip
-            adopt_maps()
             page_links.open_duel(shipped_lanes(claim), backend)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
         COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")

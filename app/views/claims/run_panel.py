@@ -15,7 +15,7 @@ from normviz.studies.claims.stored import ClaimResult, shipped_result
 from normviz.studies.maps import cores
 
 from ...session import presence, visitor
-from ...session.backend import SharedBackend, adopt_maps
+from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
 from ...widgets.buttons import button
 from ...widgets.polling import poll
@@ -62,7 +62,6 @@ def _seconds(claim: Claim) -> float:
 
 
 def _run(claim: Claim, backend: SharedBackend) -> None:
-    adopt_maps()
     try:
         hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
         backend.claim_jobs.request(claim, visitor.me(), visitor.address())

@@ -90,7 +90,7 @@ def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ..
         configs = seeded(run.trained, seeds)[1:]
     except ConfigError:
         return (run,)  # the largest seed has no next one
-    seed_runs = [backend.store.latest(config.key) for config in configs]
+    seed_runs = [known(config, backend) for config in configs]
     return (
         run,
         *(

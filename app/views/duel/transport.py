@@ -20,7 +20,7 @@ from normviz.runs.seeds import seeded
 
 from ...asgi import live_page
 from ...session import duel, training, visitor
-from ...session.backend import SharedBackend
+from ...session.backend import SharedBackend, known
 from ...session.duel import Duel, control, leave, leave_duel
 from ...session.page_state import chosen
 from ...widgets import page_links
@@ -217,11 +217,11 @@ def repeat(page_duel: Duel, backend: SharedBackend) -> None:
     except ConfigError as error:
         page_duel.refused = f"there are no {SEEDS} seeds from here: {error}"
         return
-    known = {config: backend.store.latest(config.key) for config in configs}
-    if page_duel.seeds > 1 and all(run is not None and run.is_done for run in known.values()):
+    stored = {config: known(config, backend) for config in configs}
+    if page_duel.seeds > 1 and all(run is not None and run.is_done for run in stored.values()):
         page_duel.seeds = 1
         return
-    lacking = [c for c, run in known.items() if run is None or not (run.is_done or run.is_open)]
+    lacking = [c for c, run in stored.items() if run is None or not (run.is_done or run.is_open)]
     queued = training.queue(page_duel, lacking, backend)
     if queued is None:
         return

@@ -15,7 +15,7 @@ from normviz.studies.maps.layout import maps
 from normviz.studies.maps.results import GridResults
 
 from ...session import presence, visitor
-from ...session.backend import SharedBackend, adopt_maps, shared
+from ...session.backend import SharedBackend, adopt_cells, shared
 from ...session.markdown import literal, sentence
 from ...widgets import glossary
 from ...widgets.buttons import button
@@ -35,7 +35,8 @@ MARKS = (
 
 def show(page_maps: Maps, backend: SharedBackend) -> None:
     """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
-    adopt_maps()
+    with st.spinner("Unpacking the runs that ship"):
+        adopt_cells({cell.key for cell in page_maps.asked.grid.cells})
     results = looked(page_maps, backend)
     job = backend.map_jobs.job(page_maps.asked.grid, page_maps.early)
     _actions(page_maps, results, job, backend)

@@ -18,7 +18,7 @@ from normviz.catalog.registry import Registry
 from normviz.cli import ship
 from normviz.home import shipped
 from normviz.runs.archive import load, save_cells
-from normviz.runs.shipped import adopt_cell, adopt_cells, cell_keys
+from normviz.runs.shipped import adopt_cells, cell_keys
 from normviz.runs.store import Store
 from normviz.studies.maps import grid_of, make, missing
 from normviz.studies.maps.cell import measure
@@ -66,15 +66,15 @@ def test_every_cell_that_ships_is_a_result(full: Store) -> None:
 
 def test_one_cell_comes_without_the_others(store: Store, full: Store) -> None:
     key = standard("xavier").grid.cells[7].key
-    adopt_cell(store, key)
-    adopt_cell(store, key)
+    adopt_cells(store, {key})
+    adopt_cells(store, {key})
     assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 1
     one, same = store.latest(key), full.latest(key)
     assert one is not None and same is not None
     ours, theirs = store.recording(one), full.recording(same)
     assert (ours.key, ours.verdict) == (theirs.key, theirs.verdict)
     np.testing.assert_array_equal(ours.steps.layers, theirs.steps.layers)
-    adopt_cell(store, "e2-0123456789abcdef")  # nothing ships of it
+    adopt_cells(store, {"e2-0123456789abcdef"})  # nothing ships of it
 
 
 @pytest.fixture(scope="module")

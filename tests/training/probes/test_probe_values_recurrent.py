@@ -10,7 +10,7 @@ from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.flat import Flat
 from normviz.model.init import initialise
-from normviz.runs.recording import probes_of
+from normviz.runs.run import probes_of
 from normviz.training.eager import backward
 from normviz.training.probes import NormScales, StepTensors, probe_values, site_recorder
 
