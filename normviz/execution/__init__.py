@@ -1,6 +1,6 @@
 """Everything that runs in another process: tasks, and the runs that train for the pages. Without PyTorch.
 
-Tasks (cells of a map, labs of a claim, cost measurements) run in child processes, or on a Ray cluster:
+Tasks (cells of a map, labs of a claim, a pasted model) run in child processes, or on a Ray cluster:
 
 executor    the protocol: events of tasks, their ends, stop; `studies.maps.ray` implements it with Ray
 local       child processes of this one

@@ -30,7 +30,7 @@ class Local(Executor[T]):
     tasks     its arguments by task
     folder    the data folder
     tries     how often a task is begun whose process dies, 1 or 2
-    alone     a task times: it is free to use all cores, at full priority
+    urgent    a visitor waits for it: it is free to use all cores, at full priority
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Local(Executor[T]):
         folder: Path,
         processes: int = 1,
         tries: int = 1,
-        alone: bool = False,
+        urgent: bool = False,
     ) -> None:
         self.function, self.tasks, self.folder = function, tasks, folder
-        self.processes, self.tries, self.alone = processes, tries, alone
+        self.processes, self.tries, self.urgent = processes, tries, urgent
         self._left = iter(tasks)
         self._busy: dict[Any, _Child[T]] = {}
         self._news = deque[Event[T]]()
@@ -88,7 +88,7 @@ class Local(Executor[T]):
     def _give(self, child: _Child[T] | None, task: T, tries: int) -> bool:
         """Give a child, or a new one, a task; it ends at once where none can be started."""
         try:
-            child = child or _Child(self.folder, self.alone)
+            child = child or _Child(self.folder, self.urgent)
         except OSError as error:
             self._news.append(Ended(task, problem=no_result(error)))
             return False
@@ -132,13 +132,13 @@ class _Child(Generic[T]):
     task: T
     tries: int
 
-    def __init__(self, folder: Path, alone: bool) -> None:
+    def __init__(self, folder: Path, urgent: bool) -> None:
         self.pipe, theirs = Pipe()
         with theirs:
             self.process = start(
-                "normviz.execution", folder, str(theirs.fileno()), "0" if alone else str(PATIENT),
+                "normviz.execution", folder, str(theirs.fileno()), "0" if urgent else str(PATIENT),
                 stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()],
-                **({} if alone else {"OMP_NUM_THREADS": "1"}),
+                **({} if urgent else {"OMP_NUM_THREADS": "1"}),
             )  # fmt: skip
 
     def event_of(self, message: bytes) -> Progress[T] | Ended[T]:

@@ -142,12 +142,12 @@ def test_a_page_is_not_run_again_in_a_child(
 
 
 @pytest.mark.slow
-def test_a_timing_has_full_priority_and_other_tasks_one_thread(
+def test_what_a_visitor_waits_for_has_full_priority_and_other_tasks_one_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     own = os.nice(0)
     patient = ended(Local(kit.surroundings, {1: ()}, tmp_path))
-    alone = ended(Local(kit.surroundings, {1: ()}, tmp_path, alone=True))
+    urgent = ended(Local(kit.surroundings, {1: ()}, tmp_path, urgent=True))
     assert patient[1].result == (min(19, own + 15), "1", False)
-    assert alone[1].result == (own, None, False)
+    assert urgent[1].result == (own, None, False)
