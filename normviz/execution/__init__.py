@@ -19,7 +19,7 @@ takes the next one. The server holds the supervisor's standard input, and the su
 each worker. When either closes, even by SIGKILL, the other end exits at once.
 """
 
-from .executor import Began, Ended, Event, Executor, Progress, TaskError, no_result
+from .executor import Began, Ended, Event, Executor, TaskError, no_result
 from .local import Local
 
-__all__ = ["Began", "Ended", "Event", "Executor", "Local", "Progress", "TaskError", "no_result"]
+__all__ = ["Began", "Ended", "Event", "Executor", "Local", "TaskError", "no_result"]

@@ -16,7 +16,7 @@ from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any, Generic
 
-from .executor import STOP_SECONDS, Began, Ended, Event, Executor, Progress, T, no_result
+from .executor import STOP_SECONDS, Began, Ended, Event, Executor, T, no_result
 from .process import describe_end, start
 
 PATIENT = 15
@@ -26,7 +26,7 @@ PATIENT = 15
 class Local(Executor[T]):
     """Up to `processes` children, each of which takes one task after another, in order.
 
-    function  what each task calls in a child: one of a module's, or a generator function for Progress
+    function  what each task calls in a child: one of a module's
     tasks     its arguments by task
     folder    the data folder
     tries     how often a task is begun whose process dies, 1 or 2
@@ -105,10 +105,8 @@ class Local(Executor[T]):
         except (EOFError, OSError):
             self._retry_or_end(child)
             return
-        event = child.event_of(message)
-        self._news.append(event)
-        if isinstance(event, Ended):
-            self._next(child)
+        self._news.append(child.end_of(message))
+        self._next(child)
 
     def _retry_or_end(self, child: _Child[T]) -> None:
         """Begin a dead child's task again where that is allowed, else end it."""
@@ -141,8 +139,8 @@ class _Child(Generic[T]):
                 **({} if urgent else {"OMP_NUM_THREADS": "1"}),
             )  # fmt: skip
 
-    def event_of(self, message: bytes) -> Progress[T] | Ended[T]:
-        """A message as an event; an end where it can't be read."""
+    def end_of(self, message: bytes) -> Ended[T]:
+        """The end of its task by a message, also where that can't be read."""
         try:
             return replace(pickle.loads(message), task=self.task)
         except Exception as error:  # unpickling may raise any
@@ -155,6 +153,5 @@ class _Child(Generic[T]):
         ends = list[Ended[T]]()
         with self.pipe, suppress(EOFError, OSError):
             while self.pipe.poll():
-                event = self.event_of(self.pipe.recv_bytes())
-                ends += [event] if isinstance(event, Ended) else []
+                ends.append(self.end_of(self.pipe.recv_bytes()))
         return ends
