@@ -18,7 +18,7 @@ TORCH_FREE = [
     "normviz.lessons.presets", "normviz.runs.verdict", "normviz.runs.shipped",
     "normviz.runs.frames", "normviz.cli", "normviz.export", "normviz.result",
     "normviz.studies.maps", "normviz.studies.maps.drive", "normviz.lessons.by_hand",
-    "normviz.execution", "normviz.studies.norm_cost.client",
+    "normviz.execution",
     "normviz.studies.norm_cost.stored_results", "normviz.studies.norm_cost.findings",
     "normviz.studies.claims", "normviz.studies.claims.drive", "normviz.execution.health",
     "normviz.app.session.open_pages", "normviz.runs", "normviz.runs.archive",
@@ -41,7 +41,6 @@ INSIDE = {
     "normviz/cli/bench_speed.py": "the tests' packages, where they are installed",
     "normviz/studies/maps/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
-    "normviz/studies/norm_cost/lab.py": "PyTorch, once the machine is had",
     "normviz/own_model/notebook.py": "IPython, which only a notebook has",
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
@@ -52,7 +51,7 @@ INSIDE = {
     "normviz/studies/maps/ray.py": "Ray is an extra",
     "normviz/own_model/source.py": "huggingface_hub comes with transformers, an extra",
     "normviz/own_model/task.py": "PyTorch, for the process that inspects; Windows has no limits",
-    "normviz/runs/store/machine_lock.py": "fcntl is not there on Windows",
+    "normviz/runs/store/lock_file.py": "fcntl is not there on Windows",
     "app/start.py": "Ctrl-C while they load is no error",
 }
 """Files that import inside functions, and why; commands import what they run when they run."""

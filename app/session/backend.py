@@ -23,7 +23,6 @@ from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
 from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.maps.fill import MapJobs
-from normviz.studies.norm_cost.client import Lab
 
 from . import visitor
 from .open_pages import OpenPages
@@ -39,7 +38,6 @@ class SharedBackend:
     supervisor: SupervisorClient
     map_jobs: MapJobs
     claim_jobs: ClaimJobs
-    lab: Lab
     watchers: OpenPages
 
 
@@ -109,7 +107,6 @@ def _made() -> SharedBackend:
         SupervisorClient(store),
         map_jobs,
         claim_jobs,
-        Lab(store.folder),
         OpenPages(store, _is_open, (map_jobs, claim_jobs)),
     )
 

@@ -77,8 +77,6 @@ def _words(store: Store, opened: list[Run], sentence: str) -> str:
     if not opened:
         return ""
     if all(run.started is None for run in opened):
-        if store.is_timing():
-            return "Waiting: the norm cost lab is measuring, and nothing may train meanwhile"
         _, warm = store.supervisor()
         if problem(store.folder):
             return "Waiting: no process that trains can start. The server tries again every 30 s"
@@ -86,6 +84,5 @@ def _words(store: Store, opened: list[Run], sentence: str) -> str:
             return "Loading PyTorch in a worker: a few seconds"
         return capital(queued(opened, store))
     if all(run.status == "paused" for run in opened):
-        then = "; continues after the norm cost measurement" if store.is_timing() else ""
-        return f"Paused at {sentence}{then}"
+        return f"Paused at {sentence}"
     return capital(sentence)

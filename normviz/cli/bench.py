@@ -38,7 +38,7 @@ def norms(
 ) -> None:
     """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
 
-    No run of the data folder trains meanwhile. The Norm cost page shows the result as well.
+    No round is timed while a run of the data folder trains. The Norm cost page shows the result as well.
     """
     from .norm_cost import norms as measured
 

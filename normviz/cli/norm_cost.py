@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 from ..config import ConfigError
+from ..execution import TaskError
 from ..formats import megabytes, timing
 from ..home import home
-from ..runs.store import StoreError
+from ..runs.store import Store, StoreError
 from ..studies.norm_cost import findings, stored_results
 from ..studies.norm_cost.findings import CLAIMS
-from ..studies.norm_cost.lab import BusyError, Preparing
-from ..studies.norm_cost.lab import run as measured
 from ..studies.norm_cost.result import CostSetting, Measurement
 from ..studies.norm_cost.variants import CONTEXTS, CONTROL, PASSES, REFERENCE, VARIANTS
 from .errors import complain
@@ -29,7 +28,7 @@ def norms(
         measurement = _follow(setting)
         if out is not None:
             stored_results.write(measurement, out)
-    except (BusyError, ConfigError, StoreError, ValueError) as error:
+    except (TaskError, ConfigError, StoreError, ValueError) as error:
         complain(error)
     except OSError as error:
         complain(f"the result can't be kept: {error}")
@@ -44,16 +43,14 @@ def _follow(setting: CostSetting) -> Measurement:
     console, bar = Console(stderr=True), (TextColumn("{task.description}"), BarColumn())
     hidden = not sys.stderr.isatty()
     with Progress(*bar, console=console, disable=hidden, transient=True) as progress:
-        task = progress.add_task("", total=1.0)
-        for news in measured(setting, home()):
-            match news:
-                case Preparing(words):
-                    progress.update(task, description=words)
-                case Measurement():
-                    return news
-                case _:
-                    words = f"round {news.done + 1} of {news.total}, about {news.left:.0f} s left"
-                    progress.update(task, description=words, completed=news.done / news.total)
+        task = progress.add_task("loading, and waiting for runs that train here", total=1.0)
+        from ..studies.norm_cost.measure import measure
+
+        for news in measure(setting, Store(home())):
+            if isinstance(news, Measurement):
+                return news
+            words = f"round {news.done + 1} of {news.total}, about {news.left:.0f} s left"
+            progress.update(task, description=words, completed=news.done / news.total)
     raise AssertionError("a measurement ends with its result")
 
 

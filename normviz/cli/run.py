@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ import typer
 
 from ..catalog import TASKS
 from ..config import ConfigError, RunConfig
-from ..home import FolderError, home
 from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
@@ -26,8 +24,7 @@ from ..runs.lane import LETTERS
 from ..runs.names import lane_name
 from ..runs.outcome import outcome
 from ..runs.seeds import named, seeded
-from ..runs.store import Store, StoreError
-from ..runs.store.machine_lock import MachineLock
+from ..runs.store import Store
 from ..runs.verdict import final_loss
 from ..training.events import Step
 from . import main
@@ -234,12 +231,9 @@ def follow(config: RunConfig, at: Sequence[int], threads: int) -> Result:
 
         torch.set_num_threads(threads)
         try:
-            with _training_lock(
-                lambda: bar.update(task, description="waiting for the norm cost lab")
-            ):
-                for event in builder.follow(train(config, also_at=at)):
-                    if isinstance(event, Step):
-                        bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
+            for event in builder.follow(train(config, also_at=at)):
+                if isinstance(event, Step):
+                    bar.update(task, advance=1, description=f"loss {event.loss:.3f}")
         except KeyboardInterrupt:
             if builder.started is None:
                 raise typer.Exit(130) from None
@@ -286,20 +280,3 @@ def report(result: Result) -> str:
             f"{config.key}  ?{encode([config])}",
         )
     )
-
-
-@contextmanager
-def _training_lock(waiting: Callable[[], object]) -> Iterator[None]:
-    """Hold the training lock; calls `waiting` if the norm cost lab holds it, then waits."""
-    lock: MachineLock | None = None
-    # A data folder that can't hold a lock can't be used for timing either.
-    with suppress(StoreError, FolderError, OSError):
-        lock = MachineLock(home())
-        if not lock.take():
-            waiting()
-            lock.wait(float("inf"))
-    try:
-        yield
-    finally:
-        if lock is not None:
-            lock.leave()

@@ -1,6 +1,6 @@
 """Everything that runs in another process: tasks, and the runs that train for the pages. Without PyTorch.
 
-Tasks (cells of a map, labs of a claim, cost measurements) run in child processes, or on a Ray cluster:
+Tasks (cells of a map, labs of a claim, a pasted model) run in child processes, or on a Ray cluster:
 
 executor    the protocol: events of tasks, their ends, stop; `studies.maps.ray` implements it with Ray
 local       child processes of this one
@@ -19,7 +19,7 @@ takes the next one. The server holds the supervisor's standard input, and the su
 each worker. When either closes, even by SIGKILL, the other end exits at once.
 """
 
-from .executor import Began, Ended, Event, Executor, Progress, TaskError, no_result
+from .executor import Began, Ended, Event, Executor, TaskError, no_result
 from .local import Local
 
-__all__ = ["Began", "Ended", "Event", "Executor", "Local", "Progress", "TaskError", "no_result"]
+__all__ = ["Began", "Ended", "Event", "Executor", "Local", "TaskError", "no_result"]

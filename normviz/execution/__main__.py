@@ -6,10 +6,9 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
-from .executor import Ended, Progress, TaskError, no_result
+from .executor import Ended, TaskError, no_result
 from .parent import Parent
 from .process import lower_priority
 
@@ -25,15 +24,10 @@ def main(pipe: int, niceness: int) -> None:
 
 
 def _do_task(parent: Parent) -> None:
-    """Send the task's events; the parent knows which task it is."""
+    """Send the task's end; the parent knows which task it is."""
     try:
         function, arguments = parent.receive()
-        result = function(*arguments)
-        if isinstance(result, Iterator):
-            for value in result:
-                parent.send(Progress(None, value))
-            result = None
-        parent.send(Ended(None, result))
+        parent.send(Ended(None, function(*arguments)))
         return
     except TaskError as error:
         problem = str(error)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from ..runs.store import Store
-from ..runs.store.machine_lock import is_held
+from ..runs.store.lock_file import is_held
 from .heartbeat import HANGS_SECONDS, STUCK_SECONDS, HeartbeatReader
 from .identity import UNKNOWN, kill
 from .process import start

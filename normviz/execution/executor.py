@@ -21,14 +21,6 @@ class Began(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Progress(Generic[T]):
-    """An item that the task's generator function yielded."""
-
-    task: T
-    value: Any
-
-
-@dataclass(frozen=True)
 class Ended(Generic[T]):
     """The task's end: what its function returned, or the `problem` if it returned nothing."""
 
@@ -37,7 +29,7 @@ class Ended(Generic[T]):
     problem: str | None = None
 
 
-Event = Began[T] | Progress[T] | Ended[T]
+Event = Began[T] | Ended[T]
 
 
 class TaskError(RuntimeError):

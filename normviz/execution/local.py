@@ -16,7 +16,7 @@ from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any, Generic
 
-from .executor import STOP_SECONDS, Began, Ended, Event, Executor, Progress, T, no_result
+from .executor import STOP_SECONDS, Began, Ended, Event, Executor, T, no_result
 from .process import describe_end, start
 
 PATIENT = 15
@@ -26,11 +26,11 @@ PATIENT = 15
 class Local(Executor[T]):
     """Up to `processes` children, each of which takes one task after another, in order.
 
-    function  what each task calls in a child: one of a module's, or a generator function for Progress
+    function  what each task calls in a child: one of a module's
     tasks     its arguments by task
     folder    the data folder
     tries     how often a task is begun whose process dies, 1 or 2
-    alone     a task times: it is free to use all cores, at full priority
+    urgent    a visitor waits for it: it is free to use all cores, at full priority
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Local(Executor[T]):
         folder: Path,
         processes: int = 1,
         tries: int = 1,
-        alone: bool = False,
+        urgent: bool = False,
     ) -> None:
         self.function, self.tasks, self.folder = function, tasks, folder
-        self.processes, self.tries, self.alone = processes, tries, alone
+        self.processes, self.tries, self.urgent = processes, tries, urgent
         self._left = iter(tasks)
         self._busy: dict[Any, _Child[T]] = {}
         self._news = deque[Event[T]]()
@@ -88,7 +88,7 @@ class Local(Executor[T]):
     def _give(self, child: _Child[T] | None, task: T, tries: int) -> bool:
         """Give a child, or a new one, a task; it ends at once where none can be started."""
         try:
-            child = child or _Child(self.folder, self.alone)
+            child = child or _Child(self.folder, self.urgent)
         except OSError as error:
             self._news.append(Ended(task, problem=no_result(error)))
             return False
@@ -105,10 +105,8 @@ class Local(Executor[T]):
         except (EOFError, OSError):
             self._retry_or_end(child)
             return
-        event = child.event_of(message)
-        self._news.append(event)
-        if isinstance(event, Ended):
-            self._next(child)
+        self._news.append(child.end_of(message))
+        self._next(child)
 
     def _retry_or_end(self, child: _Child[T]) -> None:
         """Begin a dead child's task again where that is allowed, else end it."""
@@ -132,17 +130,17 @@ class _Child(Generic[T]):
     task: T
     tries: int
 
-    def __init__(self, folder: Path, alone: bool) -> None:
+    def __init__(self, folder: Path, urgent: bool) -> None:
         self.pipe, theirs = Pipe()
         with theirs:
             self.process = start(
-                "normviz.execution", folder, str(theirs.fileno()), "0" if alone else str(PATIENT),
+                "normviz.execution", folder, str(theirs.fileno()), "0" if urgent else str(PATIENT),
                 stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()],
-                **({} if alone else {"OMP_NUM_THREADS": "1"}),
+                **({} if urgent else {"OMP_NUM_THREADS": "1"}),
             )  # fmt: skip
 
-    def event_of(self, message: bytes) -> Progress[T] | Ended[T]:
-        """A message as an event; an end where it can't be read."""
+    def end_of(self, message: bytes) -> Ended[T]:
+        """The end of its task by a message, also where that can't be read."""
         try:
             return replace(pickle.loads(message), task=self.task)
         except Exception as error:  # unpickling may raise any
@@ -155,6 +153,5 @@ class _Child(Generic[T]):
         ends = list[Ended[T]]()
         with self.pipe, suppress(EOFError, OSError):
             while self.pipe.poll():
-                event = self.event_of(self.pipe.recv_bytes())
-                ends += [event] if isinstance(event, Ended) else []
+                ends.append(self.end_of(self.pipe.recv_bytes()))
         return ends

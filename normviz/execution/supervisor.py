@@ -130,10 +130,9 @@ class Supervisor:
         self.make_stops_certain()
         self.limit_paused()
         self.stop_unwatched()
-        if not self.store.is_timing():  # else a run that begins would disturb the timing
-            self.hand_out()
-            self.refill()
-            self.draw()
+        self.hand_out()
+        self.refill()
+        self.draw()
 
     def new_worker(self) -> Worker | None:
         """A new process, or None where none can be started."""

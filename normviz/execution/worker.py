@@ -19,7 +19,6 @@ from pathlib import Path
 from ..config import RunConfig, is_quick
 from ..model import texts
 from ..runs.store import Store, StoreDamaged, StoreError
-from ..runs.store.machine_lock import MachineLock
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from ..training.schedule import peak_at
 from . import log
@@ -81,7 +80,6 @@ class StoredRun:
         from ..training.loop import Knobs
 
         self.store, self.run = store, run
-        self.machine_lock = MachineLock(store.folder)
         self.knobs = Knobs()
         self.waiting: list[Step] = []
         self.flushed = 0.0
@@ -107,7 +105,6 @@ class StoredRun:
                 lower_priority(10)  # the page stays responsive; a measurement is what it waits for
             self.config = record.trained
             self.read_controls()
-            self.machine_lock.wait(float("inf"), otherwise=self.is_asked_to_stop)
             self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
@@ -120,8 +117,6 @@ class StoredRun:
         except Exception as error:  # every error of a run ends as its message
             log.exception(self.run)
             self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
-        finally:
-            self.machine_lock.leave()
         return False
 
     def follow(self, config: RunConfig) -> None:
@@ -192,27 +187,13 @@ class StoredRun:
         return max(1, round(len(self.waiting) * FLUSH_SECONDS / seconds)) if seconds else 1
 
     def is_resting(self) -> bool:
-        """Whether the run takes no step now: it is paused, or a timing has begun."""
-        if self.paused and self.credits == 0:
-            self.machine_lock.leave()
-            waits = True
-        else:
-            waits = not self.machine_lock.take()
-        self.report(self.paused or waits)
-        return waits
-
-    def report(self, paused: bool) -> None:
-        """Write into the store whether the run is paused, after all its steps; one that waits for the
-        machine lock is."""
-        if self.announced and paused != self.reported_paused:
+        """Whether the run takes no step now. Writes into the store whether it is paused, after all its
+        steps."""
+        if self.announced and self.paused != self.reported_paused:
             self.flush()
-            self.store.set_status(self.run, "paused" if paused else "running")
-            self.reported_paused = paused
-
-    def is_asked_to_stop(self) -> bool:
-        """Whether the store has a request to stop."""
-        self.read_controls()
-        return self.stopped
+            self.store.set_status(self.run, "paused" if self.paused else "running")
+            self.reported_paused = self.paused
+        return self.paused and self.credits == 0
 
     def read_controls(self) -> None:
         """Take in the requests that came since the last call."""

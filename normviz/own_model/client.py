@@ -84,7 +84,7 @@ def _numbers(value: object, name: str = "") -> list[tuple[str, float]]:
 def _result(text: str, folder: Path) -> str:
     """What the process gives back. Raises NotInspected."""
     end = time.monotonic() + PATIENCE_SECONDS
-    with Local(inspected, {"pasted": (text,)}, folder, alone=True) as executor:  # a visitor waits
+    with Local(inspected, {"pasted": (text,)}, folder, urgent=True) as executor:
         for event in executor.events(lambda: time.monotonic() > end):
             if isinstance(event, Ended):
                 if event.problem is not None:

@@ -68,8 +68,6 @@ def queued(runs: Sequence[Run], store: Store) -> str:
     if not places:  # they begin just now
         return "waiting for a worker"
     numbers = f"place{'s' * (len(places) > 1)} {listed([str(place.number) for place in places])}"
-    if store.is_timing():
-        return f"waiting for the norm cost lab, {numbers} in the queue"
     seconds = min(place.seconds for place in places)
     soon = "" if seconds < 1 else f", about {duration(seconds)}"
     first = " until the first begins" if len(places) > 1 and soon else ""

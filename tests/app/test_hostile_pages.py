@@ -31,7 +31,7 @@ TYPED = st.sampled_from([word for word in (*STRANGE, *SCRIPTS) if "\ud800" not i
     st.characters(exclude_categories=("Cs",)), max_size=30
 )
 BOXES = ("text_input", "text_area", "number_input")
-WITH_BOXES = ("duel", "maps", "claims", "catalogue", "hand", "cost", "own-model", "runs")
+WITH_BOXES = ("duel", "maps", "claims", "catalogue", "hand", "own-model", "runs")
 Page = Callable[[str], AppTest]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anatomy_kit import lanes
 from hosted_kit import turn_on
-from page_kit import Open, at_page, checked, chips, duel, runs
+from page_kit import Open, checked, chips, duel, runs
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 from test_page_claims import claims
@@ -319,12 +319,6 @@ def test_a_text_is_one_of_few_and_short(page: Open) -> None:
     assert not texts.is_here(first) and len(texts.listed()) == 4
     give(at, "one more of them, " * 200)
     assert not at.error and len(texts.listed()) == 5
-
-
-def test_nothing_is_timed_on_a_shared_server(folder: Path) -> None:
-    at = checked(at_page("cost").run())
-    assert not [b for b in at.button if b.key != "all_words"]
-    assert "A timing needs the whole machine" in at.info[0].value
 
 
 def test_a_bad_switch_is_a_sentence_on_the_page(

@@ -350,9 +350,14 @@ MUTATIONS = (
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
     ),
     Mutation(
-        "timing-not-alone", "normviz/runs/store/machine_lock.py",
-        '"BEGIN EXCLUSIVE" if self.alone else "BEGIN"', '"BEGIN"',
-        "a lock not taken: a timing runs beside training", "tests/runs tests/studies/norm_cost",
+        "held-is-free", "normviz/runs/store/lock_file.py",
+        "        return True\n    finally:", "        return False\n    finally:",
+        "a lock not seen: a second supervisor is started", "tests/runs tests/execution",
+    ),
+    Mutation(
+        "the-dead-train", "normviz/runs/store/__init__.py",
+        "WHERE status = 'running' AND alive(pid) LIMIT 1", "WHERE status = 'running' LIMIT 1",
+        "a run whose process is gone holds up a timing", "tests/runs tests/studies/norm_cost",
     ),
     Mutation(
         "cell-archive-order", "normviz/runs/archive.py",
@@ -659,10 +664,9 @@ MUTATIONS = (
         "wrong word: RMSNorm takes more where it takes less", "tests/studies/norm_cost",
     ),
     Mutation(
-        "lab-beside-training", "normviz/studies/norm_cost/lab.py",
-        "lock = MachineLock(folder, alone=True)", "lock = MachineLock(folder)",
-        "a lock not taken: times are measured beside training",
-        "tests/studies/norm_cost tests/execution/test_runner.py",
+        "timed-beside-training", "normviz/studies/norm_cost/measure.py",
+        "    while store.is_training():\n", "    while False:\n",
+        "disabled check: times are measured beside training", "tests/studies/norm_cost",
     ),
     # export
     Mutation(
@@ -708,11 +712,6 @@ MUTATIONS = (
         "failed-cells-exit-0", "normviz/cli/sweep.py",
         "    if ended.failures:\n        raise typer.Exit(1)\n", "",
         "a sweep with failed cells succeeds", "tests/cli tests/studies/maps",
-    ),
-    Mutation(
-        "command-takes-no-lock", "normviz/cli/run.py",
-        "        if not lock.take():\n", "        if False:\n",
-        "a lock not taken: `normviz run` trains beside a timing", "tests/cli tests/studies/norm_cost",
     ),
     # anatomy
     Mutation(

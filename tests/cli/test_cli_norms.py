@@ -8,19 +8,18 @@ import pytest
 from cost_kit import made
 from typer.testing import CliRunner
 
-from normviz.cli import main, norm_cost
-from normviz.studies.norm_cost import findings, stored_results
+from normviz.cli import main
+from normviz.execution import TaskError
+from normviz.studies.norm_cost import findings, measure, stored_results
 from normviz.studies.norm_cost.findings import CLAIMS
-from normviz.studies.norm_cost.lab import BusyError, Preparing
+from normviz.studies.norm_cost.result import Round
 from normviz.studies.norm_cost.variants import VARIANTS
 
 run = CliRunner().invoke
 
 
 def test_it_prints_all_and_writes_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(
-        norm_cost, "measured", lambda setting, folder: iter([Preparing("x"), made()])
-    )
+    monkeypatch.setattr(measure, "measure", lambda *_: iter([Round(0, 8, 5.0), made()]))
     out = tmp_path / "x.json"
     done = run(main, ["bench", "norms", "--out", str(out)])
     assert done.exit_code == 0, done.output
@@ -46,10 +45,10 @@ def test_bad_input_is_a_sentence() -> None:
 
 
 def test_a_busy_machine_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(setting: object, folder: Path):
-        raise BusyError("a run has been training here")
+    def busy(*_: object):
+        raise TaskError("a run has been training here")
         yield
 
-    monkeypatch.setattr(norm_cost, "measured", busy)
+    monkeypatch.setattr(measure, "measure", busy)
     done = run(main, ["bench", "norms"])
     assert (done.exit_code, "a run has been training here" in done.output) == (2, True)

@@ -142,7 +142,7 @@ def test_pauses_grow_and_end_with_the_first_worker(
     assert it.may_try(False) and problem(tmp_path) is None
 
 
-def test_a_worker_that_hangs_while_it_starts_is_said_and_a_long_timing_is_not(
+def test_a_worker_that_hangs_while_it_starts_is_said_and_a_long_wait_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0

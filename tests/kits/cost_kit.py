@@ -1,4 +1,4 @@
-"""Made-up measurements that the tests of the norm cost lab's words, charts and page share."""
+"""Made-up measurements that the tests of the norm cost's words, charts and page share."""
 
 from __future__ import annotations
 

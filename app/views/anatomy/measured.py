@@ -129,8 +129,6 @@ def _status(page_anatomy: Anatomy, runs: list[Run], backend: SharedBackend) -> N
         _, warm = backend.store.supervisor()
         waits = all(run.status == "queued" for run in runs if run.is_open)
         doing = "Measuring" if warm or not waits else "Loading PyTorch in a worker, then measuring"
-        if waits and backend.store.is_timing():
-            doing = "Waiting for the norm cost lab, then measuring"
         st.caption(f"{doing}: {_blocks(runs)} ...")
         return
     if len(runs) < len(page_anatomy.lanes):  # refused: the error is shown above

@@ -1,1 +1,1 @@
-"""The Norm cost page: the time that norms take on this machine."""
+"""The Norm cost page: the time that norms take."""

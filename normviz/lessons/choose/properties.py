@@ -1,7 +1,7 @@
 """The property table: what is claimed of each placement, beside what was measured here.
 
 A cell's claims are records of `normviz.studies.claims` with their verdicts. Its measurement comes from a
-shipped map, the census, or the norm cost lab; None where nothing that ships measures it.
+shipped map, the census, or the norm cost; None where nothing that ships measures it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _span(spread: Spread, form: str = ".2g") -> str:
 
 
 def cost(scheme: str) -> Finding:
-    """Norms of a block by its record. The norm cost lab timed a step of Pre-LN alone."""
+    """Norms of a block by its record. Only a step of Pre-LN was timed."""
     words = f"{norms_a_block(scheme)} norms a block, QK-norm not counted"
     if scheme != "pre":
         return Finding(f"{words}; its training step was not timed", COST)

@@ -31,7 +31,6 @@ from .. import Recording, Run, Steps
 from ..run import stays
 from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
-from .machine_lock import is_timing
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .rows import (
     LOST,
@@ -386,9 +385,10 @@ class Store:
             return False, False
         return True, bool(row["ready"])
 
-    def is_timing(self) -> bool:
-        """Whether a timing runs on this machine or waits to; no run begins meanwhile."""
-        return is_timing(self.folder)
+    def is_training(self) -> bool:
+        """Whether a run of this store trains now; paused ones do not count."""
+        query = "SELECT 1 FROM runs WHERE status = 'running' AND alive(pid) LIMIT 1"
+        return self.db.connection.execute(query).fetchone() is not None
 
     def version(self) -> int:
         """A number that changes when another connection has committed something."""

@@ -15,7 +15,7 @@ from filelock import FileLock
 from ...home import home
 from . import Store
 from .errors import StoreDamaged, is_busy, is_damage
-from .machine_lock import is_held
+from .lock_file import is_held
 from .schema import FILE, VERSION, schema_of
 
 TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped", "pictures"}

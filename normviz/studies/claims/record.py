@@ -185,7 +185,7 @@ class Claim:
 
     @property
     def is_timing(self) -> bool:
-        """Whether its lab measures times, with nothing beside it."""
+        """Whether its lab measures times, one after another."""
         return self.lab == "speed"
 
     @cached_property

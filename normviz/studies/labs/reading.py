@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 from importlib import import_module
 
 from ...config import ConfigError, RunConfig
 from ...execution import TaskError
-from ...home import home
 from ...runs.store import StoreError
-from ...runs.store.machine_lock import beside_others
 
 
 def lab_numbers(name: str, canonical: str) -> tuple[dict[str, float], float]:
     """The numbers that the lab `name` measures of a config, by name, and the CPU seconds that it took.
 
-    It shares the machine lock, so that nothing is timed beside it. A lab that times has ALONE and
-    takes the lock alone. Raises TaskError for what can't be measured.
+    Raises TaskError for what can't be measured.
     """
     lab = import_module(f"normviz.studies.labs.{name}")
     try:
-        with nullcontext() if getattr(lab, "ALONE", False) else beside_others(home()):
-            began = time.process_time()
-            values = lab.measure(RunConfig.model_validate_json(canonical))
+        began = time.process_time()
+        values = lab.measure(RunConfig.model_validate_json(canonical))
     except (ConfigError, StoreError, ValueError) as error:
         raise TaskError(str(error)) from None
     finite = {key: v if math.isfinite(v) else math.nan for key, v in values.items()}

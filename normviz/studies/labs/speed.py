@@ -1,4 +1,4 @@
-"""How much less time a norm takes than LayerNorm, measured alternately with nothing beside it."""
+"""How much less time a norm takes than LayerNorm, measured alternately while no run trains."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from functools import cache
 
 from ...config import RunConfig
 from ...home import home
-from ..norm_cost.lab import run
+from ...runs.store import Store
+from ..norm_cost.measure import measure as timed
 from ..norm_cost.result import CostSetting, Measurement
 from ..norm_cost.variants import CONTROL, LIBRARY, REFERENCE
-
-ALONE = True
-"""It takes the machine lock alone itself; if the caller shared the lock, it would wait for ever."""
 
 SECONDS = 12.0
 
@@ -21,8 +19,8 @@ def measure(config: RunConfig) -> dict[str, float]:
     `alone`, by itself forward and backward; with `hand_` before it, both written in elementary
     operations. LayerNorm gives the error of the measurement, and no numbers by hand.
 
-    Of the rest only width, tokens a batch and device matter: the models are the norm cost lab's.
-    A seed is a repeat. Raises BusyError where something trains for long.
+    Of the rest only width, tokens a batch and device matter: the models are those of the norm cost.
+    A seed is a repeat. Raises TaskError where a run trains for long.
     """
     tokens = config.batch * config.seq_len
     measurement = _measured(
@@ -43,4 +41,5 @@ def measure(config: RunConfig) -> dict[str, float]:
 @cache
 def _measured(setting: CostSetting, _repeat: int) -> Measurement:
     """All norms are measured together, so those of one repeat share their measurement."""
-    return next(event for event in run(setting, home()) if isinstance(event, Measurement))
+    events = timed(setting, Store(home()))
+    return next(event for event in events if isinstance(event, Measurement))

@@ -13,11 +13,7 @@ from functools import cache
 import numpy as np
 
 from ...config import RunConfig
-from ...execution import TaskError
-from ...home import home
 from ...runs import Recording, RecordingBuilder, empty
-from ...runs.store import StoreError
-from ...runs.store.machine_lock import beside_others
 from ...training.events import Started, Step
 from ...training.schedule import coarse
 from .early import FlatDetector, looks
@@ -33,13 +29,9 @@ def warm() -> None:
 
 
 def train_cell(canonical: str, early: bool) -> Recording:
-    """Train a cell in a child process of this machine, as soon as nobody times there."""
+    """Train a cell in a child process of this machine."""
     warm()
-    try:
-        with beside_others(home()):
-            return measure(RunConfig.model_validate_json(canonical), early)
-    except StoreError as error:
-        raise TaskError(str(error)) from None
+    return measure(RunConfig.model_validate_json(canonical), early)
 
 
 def measure(config: RunConfig, early: bool) -> Recording:

@@ -92,7 +92,7 @@ def _trained(
         for event in executor.events(stop):
             if isinstance(event, Began):
                 yield event
-            elif isinstance(event, Ended):
+            else:
                 try:
                     done = _keep(store, event)
                 except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The norm cost lab: the time of a norm on this machine, as a share of LayerNorm's.
+"""The time of a norm on this machine, as a share of LayerNorm's.
 
     setting -> contexts (variants, modules) -> timing + counts -> result -> stored_results -> findings
 

@@ -19,7 +19,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ...execution import TaskError
+from ...runs.store import Store
 from ...training.loop import find_device
+from . import stored_results
 from .contexts import EPS, calls
 from .result import (
     MAX_ROUNDS,
@@ -35,13 +38,19 @@ from .result import (
 )
 from .variants import BOTH, CASES, KEYS, REFERENCE
 
+PATIENCE_SECONDS = 60.0
+"""How long a measurement waits for runs that train."""
+POLL_SECONDS = 0.1
 
-def measure(setting: CostSetting) -> Iterator[Round | Measurement]:
-    """Yields a Round before each round, and the Measurement at the end.
 
-    Raises ConfigError if the GPU is missing.
+def measure(setting: CostSetting, store: Store) -> Iterator[Round | Measurement]:
+    """Yields a Round before each round, and at the end the Measurement, which is kept in the store's folder.
+
+    No round begins while a run of the store trains. Raises TaskError if one trains for a minute, ConfigError
+    if the GPU is missing, StoreError, and OSError if the result can't be kept.
     """
     device, before = find_device(setting.device), load()
+    _await_runs(store)
     torch.set_num_threads(setting.threads)
     made = {key: calls(key, setting, device) for key in KEYS}
     table = [[made[key][case] for key in KEYS] for case in CASES]
@@ -59,10 +68,11 @@ def measure(setting: CostSetting) -> Iterator[Round | Measurement]:
     rounds = []
     for done in range(total):
         yield Round(done, total, each * (total - done))
+        _await_runs(store)
         rounds.append(one_round(table, repeats, device, rng))
     seconds = np.array(rounds).transpose(1, 2, 0)  # [cases, variants, rounds]
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-    yield Measurement(
+    measurement = Measurement(
         setting=setting,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=describe(gpu),
@@ -71,6 +81,20 @@ def measure(setting: CostSetting) -> Iterator[Round | Measurement]:
         rounds=total,
         rows=tuple(_rows(seconds, counted)),
     )
+    stored_results.keep(measurement, store.folder)
+    yield measurement
+
+
+def _await_runs(store: Store) -> None:
+    """Wait until no run trains. Raises TaskError if one does for long."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while store.is_training():
+        if time.monotonic() > until:
+            raise TaskError(
+                f"a run has been training here for the last {PATIENCE_SECONDS:g} s, and a measurement "
+                "beside it would be wrong: stop or pause it, or try again when it has ended"
+            )
+        time.sleep(POLL_SECONDS)
 
 
 def _counted(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from ...catalog.setting import Range
-from ...config import ConfigError, RunConfig, estimated_gib, estimated_seconds
+from ...config import ConfigError, RunConfig, estimated_gib
 from ...cores import cores
 from ...limits import MAX_GIB
 from .variants import BOTH, CONTROL, VARIANTS
@@ -36,11 +36,6 @@ DEVICES = ("cpu", "cuda")
 
 MIN_ROUNDS, MAX_ROUNDS = 8, 60
 """Fewer rounds give too wide an interval; in more rounds the machine itself drifts."""
-MAX_SECONDS = 180.0
-"""Limit of the estimate for the fewest rounds on a CPU, because training waits for a measurement."""
-STEPS_A_ROUND = 3 * (1 + 1 / 2 + 1 / 6)
-"""Cost of a variant in steps: a step, one of its two blocks both ways, and a third of that forward;
-each three times."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +65,6 @@ class CostSetting:
                 f"width {self.width} with {self.tokens:,} tokens is more than a run may take here: lower "
                 "width or tokens"
             ) from None
-        if self.needed_seconds > MAX_SECONDS:
-            raise ValueError(
-                f"width {self.width} with {self.tokens:,} tokens would take about "
-                f"{self.needed_seconds:,.0f} s and at most {MAX_SECONDS:g} are allowed, since no run "
-                "trains meanwhile: lower width or tokens"
-            )
         if self.needed_gib > MAX_GIB:
             raise ValueError(
                 f"width {self.width} with {self.tokens:,} tokens would need about "
@@ -94,14 +83,6 @@ class CostSetting:
             heads=self.width // HEAD, seq_len=SEQ_LEN, batch=self.tokens // SEQ_LEN, lr=1e-6, steps=1,
             device=self.device,
         )  # fmt: skip
-
-    @property
-    def needed_seconds(self) -> float:
-        """Estimated seconds of the fewest rounds on a CPU; 0 on a GPU."""
-        if self.device != "cpu":
-            return 0.0
-        step = estimated_seconds(self.config().replace(steps=0), "eager") / self.threads
-        return MIN_ROUNDS * len(VARIANTS) * STEPS_A_ROUND * step
 
     @property
     def needed_gib(self) -> float:

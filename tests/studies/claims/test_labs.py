@@ -1,9 +1,9 @@
-"""Labs of claims: their turns beside a timing, what can't be measured, and the one that times."""
+"""Labs of claims: their end, what can't be measured, and the one that times."""
 
 from __future__ import annotations
 
+import os
 import subprocess
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,41 +20,29 @@ from normviz.execution import local, process
 from normviz.model.families import build
 from normviz.model.transformer import Transformer
 from normviz.runs.store import Store
-from normviz.runs.store.machine_lock import MachineLock
 from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import run
-from normviz.studies.claims.lab_process import Reading, measure_all
+from normviz.studies.claims.lab_process import measure_all
 from normviz.studies.claims.rule import Between, Part
 from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.labs import drop, speed
 from normviz.studies.norm_cost.result import Ratio
 from normviz.training import loop
+from normviz.training.events import Started
 
-WAIT_SECONDS = 300
-
-
-@pytest.mark.slow
-def test_a_lab_waits_while_somebody_times(tmp_path: Path) -> None:
-    timing, found = MachineLock(tmp_path, alone=True), list[Reading]()
-    assert timing.take()
-    cells = COUNTED.cells(1)
-    measuring = threading.Thread(
-        target=lambda: found.extend(measure_all("norms", cells, tmp_path)), daemon=True
-    )
-    measuring.start()
-    measuring.join(6)  # so long it takes to load PyTorch, and more
-    assert not found
-    timing.leave()
-    measuring.join(WAIT_SECONDS)
-    assert [one.values for one in found] == [{"norms": 4.0}]
+SMALL = {"width": 32, "heads": 1, "seq_len": 64, "batch": 1, "device": "cpu"}
 
 
 @pytest.mark.slow
 def test_stop_ends_a_lab_in_the_middle_of_a_reading(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here one that waits for its turn, which it never gets: without the stop it would not end."""
-    timing, begun = MachineLock(store.folder, alone=True), list[subprocess.Popen[bytes]]()
+    """Here one that times, and waits for a run that trains: without the stop it would wait a minute."""
+    config, begun = RunConfig(**SMALL, steps=20), list[subprocess.Popen[bytes]]()
+    training = Started(config, "cpu", 1, 9, 3.3, None, None)
+    store.started(store.enqueue(config), training, os.getpid(), paused=False)
+    arm = {name: str(value) for name, value in SMALL.items()} | {"scheme": "pre", "steps": "0"}
+    claim = replace(COUNTED, arms={"post": {"label": "Pre-LN", **arm}}, lab="speed")
 
     class Noted(subprocess.Popen[bytes]):
         def __init__(self, *words, **named) -> None:
@@ -62,18 +50,14 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
             begun.append(self)
 
     monkeypatch.setattr(process.subprocess, "Popen", Noted)
-    assert timing.take()
-    try:
-        bench = ClaimJobs(store)
-        job = bench.request(COUNTED)
-        wait_for(lambda: begun, "its process")
-        time.sleep(0.5)  # it was given its config: a reading goes on
-        bench.stop(job)
-        wait_for(lambda: not job.is_open, "its end")
-        assert begun[0].poll() is not None
-        assert not job.failures
-    finally:
-        timing.leave()
+    bench = ClaimJobs(store)
+    job = bench.request(claim)
+    wait_for(lambda: begun, "its process")
+    time.sleep(0.5)  # it was given its config: a reading goes on
+    bench.stop(job)
+    wait_for(lambda: not job.is_open, "its end")
+    assert begun[0].poll() is not None
+    assert not job.failures
 
 
 def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,15 +104,14 @@ def test_both_norms_of_a_repeat_come_from_one_measurement(
     monkeypatch.setattr(speed, "home", lambda: tmp_path)
     less, more = Ratio(0.9, 0.8, 1.0), Ratio(1.1, 1.0, 1.2)
     asked, one = [], made({("rmsnorm", "step"): less, ("again", "alone"): more})
-    monkeypatch.setattr(speed, "run", lambda setting, _: asked.append(setting) or iter([one]))
-    small = {"width": 32, "heads": 1, "seq_len": 64, "batch": 1, "device": "cpu"}
-    rms = speed.measure(RunConfig(norm="rmsnorm", **small))
-    control = speed.measure(RunConfig(norm="layernorm", **small))
+    monkeypatch.setattr(speed, "timed", lambda setting, _: asked.append(setting) or iter([one]))
+    rms = speed.measure(RunConfig(norm="rmsnorm", **SMALL))
+    control = speed.measure(RunConfig(norm="layernorm", **SMALL))
     assert len(asked) == 1
     for context in ("step", "alone"):
         assert rms[context] == 100 * (1 - one.row("rmsnorm", context).ratio.median)
         assert control[context] == 100 * (1 - one.row("again", context).ratio.median)
-    speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **small))
+    speed.measure(RunConfig(norm="rmsnorm", init_seed=1, **SMALL))
     assert len(asked) == 2, "a seed is a repeat"
 
 

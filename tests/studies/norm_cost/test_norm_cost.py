@@ -1,19 +1,25 @@
-"""The norm cost lab: what it times is what it says, its counts are counted, its interval is one."""
+"""The norm cost: what it times is what it says, its counts are counted, its interval is one."""
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from backend_kit import wait_for
+from numpy.typing import NDArray
 from torch import nn
 
+from normviz.config import RunConfig
+from normviz.execution import TaskError
+from normviz.runs.store import Store
+from normviz.studies.norm_cost import measure as measure_
 from normviz.studies.norm_cost import stored_results
-from normviz.studies.norm_cost.client import Lab
 from normviz.studies.norm_cost.contexts import EPS, build_module
 from normviz.studies.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
 from normviz.studies.norm_cost.result import (
@@ -26,20 +32,17 @@ from normviz.studies.norm_cost.result import (
     ratio,
 )
 from normviz.studies.norm_cost.variants import CASES, KEYS, VARIANTS
+from normviz.training.events import Started
 
 TINY = CostSetting(width=32, tokens=64, seconds=1)
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measurement:
-    """The smallest there is, made by a process of the lab and kept."""
-    lab = Lab(tmp_path_factory.mktemp("lab"))
-    lab.start(TINY)
-    lab.start(CostSetting())  # nothing: one goes on
-    assert lab.state.setting == TINY
-    wait_for(lambda: not lab.state.doing, lambda: f"its end: {lab.state}")
-    assert (lab.state.problem, lab.state.finished) == ("", 1)
-    (made,) = stored_results.measurements(lab.folder)
+    """The smallest there is, measured and kept."""
+    store = Store(tmp_path_factory.mktemp("cost"))
+    *_, made = measure(TINY, store)
+    assert stored_results.measurements(store.folder) == [made]
     return made
 
 
@@ -247,7 +250,6 @@ def test_a_measurement_ships() -> None:
         ({"threads": 0}, f"threads is 0, allowed is a whole number from 1 to {cores()}"),
         ({"seconds": float("nan")}, "seconds is nan, allowed is a number from 1 to 300"),
         ({"device": "tpu"}, "device is 'tpu', allowed are cpu and cuda"),
-        ({"width": 1024, "tokens": 2048}, "at most 180 are allowed, since no run trains"),
         ({"width": 1024, "tokens": 4096, "device": "cuda"}, "GiB of memory and at most 4"),
         ({"width": 1024, "tokens": 16384}, "more than a run may take here"),
     ],
@@ -258,6 +260,58 @@ def test_what_is_not_allowed_is_said(changes: dict, sentence: str) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
-def test_without_a_gpu_it_says_so() -> None:
+def test_without_a_gpu_it_says_so(store: Store) -> None:
     with pytest.raises(ValueError, match="this machine has no CUDA GPU"):
-        next(measure(CostSetting(device="cuda")))
+        next(measure(CostSetting(device="cuda"), store))
+
+
+# Beside runs that train
+
+
+@pytest.fixture
+def training(store: Store) -> int:
+    """A run that trains, in this process as far as the store knows."""
+    config = RunConfig(steps=20)
+    run = store.enqueue(config)
+    store.started(run, Started(config, "cpu", 1, 9, 3.3, None, None), os.getpid(), paused=False)
+    return run
+
+
+def test_it_gives_up_where_a_run_trains_for_long(
+    store: Store, training: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure_, "PATIENCE_SECONDS", 0.1)
+    with pytest.raises(TaskError, match=r"has been training here for the last 0.1 s.*pause it"):
+        next(measure(TINY, store))
+
+
+@pytest.mark.slow
+def test_no_round_is_timed_while_a_run_trains(
+    store: Store, training: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that trains at the start, and one that goes on between two rounds; a pause lets it in."""
+    rounds, pauses = list[bool](), list[float]()
+
+    def timed(*given: Any) -> list[NDArray[np.float64]]:
+        rounds.append(store.is_training())
+        return one_round(*given)
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        store.set_status(training, "paused")
+
+    monkeypatch.setattr(measure_, "one_round", timed)
+    monkeypatch.setattr(measure_, "time", SimpleNamespace(**{**vars(time), "sleep": pause}))
+    measuring = measure(TINY, store)
+    next(measuring)
+    assert (rounds, len(pauses)) == ([False], 1)
+    store.set_status(training, "running")
+    next(measuring)
+    assert (rounds, len(pauses)) == ([False, False], 2)
+
+
+def test_a_run_whose_process_is_gone_does_not_train(store: Store, training: int) -> None:
+    assert store.is_training()
+    with store.db.transaction() as db:
+        db.execute("UPDATE runs SET pid = ? WHERE id = ?", (2**22 + 1, training))
+    assert not store.is_training()

@@ -1,4 +1,4 @@
-"""Whether RMSNorm saves time, measured by the norm cost lab: a seed is a repeat of the measurement."""
+"""Whether RMSNorm saves time, timed as the norm cost is: a seed is a repeat of the measurement."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CLAIMS = (
         "The formula has fewer operations, but on this CPU it is several kernels, and LayerNorm is one "
         "each way. Where both are written in elementary operations, as in models without fused kernels, "
         "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
-        "norm's own time. No GPU was measured; the Norm cost page measures your machine. A seed is a repeat.",
+        "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a repeat.",
         Curve("width", lab("step", "saved of a training step", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),
