@@ -43,8 +43,6 @@ class Limits:
     address_fills queued and running maps of one network address, and claims likewise
     fill_queue    queued and running maps of all visitors, and claims likewise
     processes     processes that fill maps and run claims
-    texts         stored texts of one visitor
-    text_bytes    bytes of each text
     grace         seconds after which a run without an open page is stopped
     store_mb      megabytes (10**6 bytes) of stored runs
     """
@@ -65,8 +63,6 @@ class Limits:
     address_fills: int = 3
     fill_queue: int = 6
     processes: int = 1
-    texts: int = 5
-    text_bytes: int = 200_000
     grace: float = 60.0
     store_mb: int = 500
 
@@ -147,22 +143,6 @@ def check_lanes(n: int) -> None:
     here = limits()
     if here and n > here.lanes:
         raise Refused(f"these are {n} lanes, and this shared server trains up to {here.lanes}")
-
-
-def check_text(given: int, size: int) -> None:
-    """Raises Refused if the visitor has `given` texts already and may have no more, or for its size."""
-    here = limits()
-    if here is None:
-        return
-    if given >= here.texts:
-        raise Refused(
-            f"you gave {given} texts, and this shared server keeps up to {here.texts} of each visitor: "
-            "delete one with its button below"
-        )
-    if size > here.text_bytes:
-        raise Refused(
-            f"the text has {size:,} bytes, and this shared server takes up to {here.text_bytes:,}"
-        )
 
 
 def check_fill(what: str, own: int, near: int, every: int) -> None:

@@ -38,11 +38,8 @@ HELD_OUT = 10
 """One character in so many, at the end of a text, is held out from training."""
 
 MAX_TEXTS = 200
-"""Texts that a data folder keeps. One more deletes a text of the network address or visitor that gave
-most: the least recently used one that no open run reads and no run whose link was copied."""
-
-MAX_TEXT_GIVERS = 200
-"""Visitors recorded as a text's uploaders; one more removes the least recent one."""
+"""Texts that a data folder keeps. One more deletes the least recently used one that no open run reads, and no
+run whose link was copied."""
 
 TEXT_DIGITS = 32
 """Hexadecimal digits of a text's SHA-256 that identify it in configs and links."""

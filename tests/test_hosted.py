@@ -118,14 +118,6 @@ def test_every_limit_lies_within_the_usual_one_and_is_said() -> None:
         assert str(value) in words
 
 
-def test_texts_are_counted_and_measured() -> None:
-    hosted.check_text(4, 200_000)
-    with pytest.raises(Refused, match="you gave 5 texts"):
-        hosted.check_text(5, 10)
-    with pytest.raises(Refused, match="200,001 bytes"):
-        hosted.check_text(0, 200_001)
-
-
 # The queue
 
 
@@ -229,35 +221,31 @@ def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None
 
 
 @pytest.fixture
-def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
-    """A config on a text that visitor a gave."""
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+    """A config on a text that the data folder holds."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
-    return CONFIG.replace(task="text", text=texts.add(WORDS, giver="a"))
+    return CONFIG.replace(task="text", text=texts.add(WORDS))
 
 
-def test_the_queue_takes_a_text_from_its_giver_alone(store: Store, secret: RunConfig) -> None:
-    (run,) = enqueue(store, [secret], "a")
-    with pytest.raises(Refused, match="private to the browser that gave it"):
-        enqueue(store, [CONFIG, secret], "b")  # not even to join what trains already
-    assert store.queued() == [run]
+def test_the_queue_takes_no_run_on_a_text(store: Store, own: RunConfig) -> None:
+    waits = store.enqueue(own)  # from the time when the server was not shared
+    with pytest.raises(Refused, match="this shared server neither takes such texts"):
+        enqueue(store, [CONFIG, own], "a")
+    assert store.queued() == [waits] and store.run(waits) is None
 
 
-def test_maps_and_claims_take_a_text_from_its_giver_alone(
-    store: Store, secret: RunConfig, monkeypatch: pytest.MonkeyPatch
+def test_maps_and_claims_take_no_run_on_a_text(
+    store: Store, own: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
-    grid = make(secret, {"lr": [1e-3, 1e-2]})
+    grid = make(own, {"lr": [1e-3, 1e-2]})
     claim = replace(next(iter(CLAIMS)), key="own")
     monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
-    asks = (
-        lambda who: MapJobs(store).request(grid, True, who),
-        lambda who: ClaimJobs(store).request(claim, who),
-    )
-    for asked in asks:
-        assert asked("a").configs == [cell.config for cell in grid.cells]
-        for who in ("b", None):
-            with pytest.raises(Refused, match="private to the browser that gave it"):
-                asked(who)
+    for asked in (
+        lambda: MapJobs(store).request(grid, True, "a"),
+        lambda: ClaimJobs(store).request(claim, "a"),
+    ):
+        with pytest.raises(Refused, match="this shared server neither takes such texts"):
+            asked()
 
 
 def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,8 @@
-"""How many requests and WebSockets may be open, and what their pages may hold: in all, for one visitor,
-and for one network address. Others must wait."""
+"""How many requests and WebSockets may be open: in all, for one visitor, and for one network address. Others
+must wait. And what a message of a page may be."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from google.protobuf.message import DecodeError
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from normviz import hosted
 
 from ..session import network_address
 from ..session.pages import PAGES
@@ -27,16 +28,11 @@ NAMELESS = 500
 REQUESTS, CHARTS, OPENED = "requests", "charts", "pages"
 AT_ONCE = {REQUESTS: (100, 500), CHARTS: (150, 500), OPENED: (150, 300)}
 """For one network address, which a whole school may share, and in all."""
-LARGE = 64_000
-"""Bytes of a message from which on it counts as something that a page's session holds."""
-HELD_EACH, HELD_IN_ALL = 12_000_000, 32_000_000
-"""Bytes of such messages, of the pages of one network address and of all."""
+MESSAGE = 64_000
+"""Bytes of a page's message on a shared server, where no page takes a text; our pages send two thousand."""
 WIDGETS = 500
 """Values of widgets in a message; our pages send some thirty. Each becomes a kilobyte in its session."""
-TOO_MUCH = "The pages hold too much text: close some, or try again in a minute"
-TOO_MANY = f"A message names more than {WIDGETS} values: reload the page"
-LEFT_SECONDS = 35.0
-"""A session holds its values for this time after its page was closed (`left_sessions`)."""
+TOO_MUCH = f"A message has more than {MESSAGE:,} bytes, or names more than {WIDGETS} values: reload the page"
 OPENINGS = RateLimit(4)
 """Pages that connect in a second, of all visitors: two cores draw about so many."""
 DOWNLOADS = RateLimit(0.5, burst=8.0)
@@ -77,7 +73,6 @@ class Connections:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.open = {kind: Counter[str]() for kind in AT_ONCE}
-        self.bytes = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a WebSocket."""
@@ -93,14 +88,13 @@ class Connections:
             await _refuse(scope, receive, send, sentence)
             return
         self.open[kind][address] += 1
-        page = Page(self.bytes, address, receive, send)
+        page = Page(address, receive, send)
         try:
             if kind == OPENED:
                 await OPENINGS.wait([Watcher(address)])
             await self.app(scope, page.receive if kind == OPENED else receive, send)
         finally:
             _add(self.open[kind], address, -1)
-            page.close()
 
     def _full(self, kind: str, address: str) -> str | None:
         each, in_all = AT_ONCE[kind]
@@ -112,41 +106,23 @@ class Connections:
 
 
 class Page:
-    """What the session of one page holds: as much as the largest message of its browser."""
+    """The messages of one page's browser."""
 
-    def __init__(self, held: Counter[str], address: str, receive: Receive, send: Send) -> None:
-        self.held, self.address, self.bytes = held, address, 0
-        self._receive, self._send = receive, send
+    def __init__(self, address: str, receive: Receive, send: Send) -> None:
+        self.address, self._receive, self._send = address, receive, send
 
     async def receive(self) -> Message:
-        """The next message. The WebSocket is closed where the pages would hold too much with it."""
+        """The next message. One that no page of ours sends closes the WebSocket."""
         message = await self._receive()
         data = message.get("bytes") or b""
         asked = _read(data)
-        if (reason := self._refused(data, asked)) is not None:
-            await self._send({"type": "websocket.close", "code": 1013, "reason": reason})
-            return {"type": "websocket.disconnect", "code": 1013}
+        is_large = len(data) > MESSAGE and hosted.limits() is not None
+        if is_large or len(asked.rerun_script.widget_states.widgets) > WIDGETS:
+            await self._send({"type": "websocket.close", "code": 1009, "reason": TOO_MUCH})
+            return {"type": "websocket.disconnect", "code": 1009}
         if asked.backend_operation_request.HasField("deferred_file"):
             await DOWNLOADS.wait([Watcher(self.address)])
         return message
-
-    def _refused(self, data: bytes, asked: BackMsg) -> str | None:
-        """Why a message is not taken, or None: then its bytes are counted."""
-        if len(asked.rerun_script.widget_states.widgets) > WIDGETS:
-            return TOO_MANY
-        if len(data) > max(LARGE, self.bytes):
-            more = len(data) - self.bytes
-            if self.held[self.address] + more > HELD_EACH or self.held.total() + more > HELD_IN_ALL:
-                return TOO_MUCH
-            self.held[self.address] += more
-            self.bytes = len(data)
-        return None
-
-    def close(self) -> None:
-        """Count what the session holds until it is closed too."""
-        if self.bytes:
-            loop = asyncio.get_running_loop()
-            loop.call_later(LEFT_SECONDS, _add, self.held, self.address, -self.bytes)
 
 
 def _read(data: bytes) -> BackMsg:

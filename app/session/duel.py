@@ -17,6 +17,7 @@ from normviz.config import ConfigError, RunConfig
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS, TourStep
 from normviz.limits import MAX_LANES
+from normviz.model import texts
 from normviz.observed import Observed, nearest
 from normviz.player import View
 from normviz.runs import Run
@@ -195,14 +196,14 @@ def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
     hero = PRESETS["hero"].lanes()
     lanes = tuple(_turned(lane, backend) for lane in asked.lanes) or hero
     later = (TURNED,) if asked.lanes and lanes != asked.lanes else ()
-    texts = tuple(lane.text for lane in lanes if lane.text)
     # A step plays, and so does the duel that the page opens with; a link shows the end.
     plays = lanes == hero or asked.link is None
     return _of(
         lanes, start="replay" if plays else "follow", asked=asked.is_one and bool(asked.lanes),
         story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
         probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
-        text=next(iter(texts), ""), notices=(*asked.notices, *later, *visitor.lacks("This link", texts)),
+        text=next((lane.text for lane in lanes if lane.text), ""),
+        notices=(*asked.notices, *later, *texts.link_notices(lanes)),
     )  # fmt: skip
 
 

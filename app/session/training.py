@@ -15,7 +15,6 @@ from normviz.execution.budget import default_slots
 from normviz.hosted import Refused
 from normviz.model import texts
 from normviz.runs.store.queue import enqueue
-from normviz.training import text_privacy
 
 from . import visitor
 from .backend import SharedBackend, known
@@ -110,8 +109,7 @@ def _is_allowed(page_duel: Duel, configs: Sequence[RunConfig], backend: SharedBa
     try:
         hosted.check_lanes(len(page_duel.lanes))
         hosted.check(configs)
-        texts.check(configs, visitor.me())
-        text_privacy.check(configs)
+        texts.check(configs)
     except Refused:
         return False
     return hosted.limits() is None or set(backend.store.queued()) <= page_duel.automatic

@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
@@ -19,7 +19,6 @@ from itsdangerous import BadSignature, Signer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz.home import FolderError, home, secret
-from normviz.model import texts
 from normviz.runs import Run
 from normviz.runs.store.queue import OTHERS, may_steer
 
@@ -92,12 +91,6 @@ def address() -> str:
 def steers(run: Run) -> bool:
     """Whether this visitor may pause, step or stop a run, or change its learning rate."""
     return may_steer(run, me())
-
-
-def lacks(what: str, named: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each named text that this visitor can't train on; `what` uses the texts."""
-    refusals = (texts.lacking(what, text, me(), "paste it") for text in named)
-    return tuple(dict.fromkeys(f"{why}." for why in refusals if why))
 
 
 def why_not(runs: list[Run]) -> str | None:

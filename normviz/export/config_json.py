@@ -39,7 +39,7 @@ def write_configs(lanes: Sequence[Lane]) -> str:
         {
             "name": lane.letter,
             "run": lane.key,
-            "config": lane.settings(lane.config),
+            "config": lane.config.model_dump(mode="json"),
             **(
                 {"repeats": [_seeds(repeat) for repeat in lane.repeats[1:]]} if lane.repeats else {}
             ),

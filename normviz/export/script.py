@@ -268,16 +268,12 @@ def _club() -> str:
 
 
 def _text(c: RunConfig, quotation: Quotation, lane: Lane) -> list[str]:
-    """Sources that read the text of a task; none for other tasks. A lane that hides its text, or where a
-    server's secret is in the hash that names it, can't check that the script reads the same one."""
+    """Sources that read the text of a task; none for other tasks."""
     started = lane.started
-    sha = started.text if started else None
     if c.task == "text":
-        is_keyed = bool(sha) and not str(sha).startswith(c.text)
-        check = "" if lane.hides_text or is_keyed else CHECK.format(sha=c.text)
-        read = OWN.format(check=check, symbols=MAX_SYMBOLS)
+        read = OWN.format(check=CHECK.format(sha=c.text), symbols=MAX_SYMBOLS)
     elif c.task in ("prose", "prose_split"):
-        read = PROSE.format(sha=sha or prose()[2])
+        read = PROSE.format(sha=(started and started.text) or prose()[2])
     else:
         return []
     source = "" if c.task == "text" else quotation.quote("model/corpora.py", "prose")

@@ -236,7 +236,7 @@ def _run(lane: Lane, recording: Recording) -> dict[str, Any]:
     return {
         "lane": lane.letter,
         "run": recording.key,
-        "config": json.dumps(lane.settings(c), sort_keys=True, separators=(",", ":")),
+        "config": json.dumps(c.model_dump(mode="json"), sort_keys=True, separators=(",", ":")),
         "status": recording.status,
         "verdict": recording.verdict.sentence,
         "final_loss": recording.final if len(recording.steps) else None,
@@ -245,7 +245,6 @@ def _run(lane: Lane, recording: Recording) -> dict[str, Any]:
         "bad_step": bad and bad.step,
         "bad_layer": bad and bad.layer,
         **{name: getattr(c, name, None) for name in ("init_seed", "data_seed")},
-        **({"text": None} if lane.hides_text else {}),
     }
 
 

@@ -57,11 +57,6 @@ class Task(ABC):
         where training reads everything."""
         return self._make(draws.generator("held out", 0))
 
-    @property
-    def held_out_tokens(self) -> int:
-        """How many different tokens the held-out batch reads."""
-        return self.batch_size * self.seq_len
-
     def held_out_tensors(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Inputs and targets [B, T] of the held-out batch, on a device."""
         batch = self.held_out()
@@ -158,11 +153,6 @@ class Characters(Task):
     def opening(self) -> Tokens:
         """The tokens [T] that a sample continues: the first of the held-out part, else of the whole text."""
         return (self.codes if self.unread is None else self.unread)[: self.seq_len]
-
-    @property
-    def held_out_tokens(self) -> int:
-        """At most as many as are held out: the rows of a short text overlap."""
-        return min(super().held_out_tokens, 0 if self.unread is None else len(self.unread))
 
 
 class Prose(Characters):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..observed import Settings
 from ..training.events import Started
@@ -26,14 +26,12 @@ class Lane(Generic[S]):
     config      the settings that it has now
     recordings  of its runs, a seed each, its own first; empty where nobody ran it
     earlier     words for settings of these runs that it has no more, e.g. "depth 12"; else empty
-    hides_text  no file names the text that its runs read
     """
 
     name: str
     config: S
     recordings: tuple[Recording, ...] = ()
     earlier: str = ""
-    hides_text: bool = False
 
     @property
     def letter(self) -> str:
@@ -123,11 +121,6 @@ class Lane(Generic[S]):
         return [
             run.started.engine for run in self.recordings if run.started and not run.is_observed
         ]
-
-    def settings(self, config: Settings) -> dict[str, Any]:
-        """Every setting as plain values; the hash of a text only where files may name it."""
-        values = config.model_dump(mode="json")
-        return {k: v for k, v in values.items() if k != "text" or not self.hides_text}
 
 
 def stored_lane(name: str, run: Run, frames: Frames, repeats: Sequence[Run] = ()) -> Lane:

@@ -44,8 +44,7 @@ class Run:
                sweep the difference is the CPU time of its process, with the building of the model
     probes     keys of the rows of `Steps.layers`; by default all that its placement has today
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
-               a hosted server shows it to the visitors who gave the text alone, and no file to take away
-               has it
+               no file to take away has it
     id         its number in the store, and from there on what the store alone knows; 0 where none has it
     origin     here, sweep (a cell of one), shipped, shipped sweep, observed
     created    when it was queued, in seconds since 1970

@@ -20,7 +20,6 @@ from ..model.flat import Flat, profile
 from ..model.init import initialise
 from ..model.transformer import Transformer
 from ..native.library import Unavailable
-from . import text_privacy
 from .divergence import DivergenceGuard
 from .eager import Eager
 from .engine import Choice, Engine
@@ -65,8 +64,6 @@ def train(
     runs, why = choose(engine, config, model, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
     evaluated = held_out_at(config)
-    if config.text:
-        evaluated = text_privacy.fewer(evaluated, task.held_out_tokens)
     held_out = task.held_out_tensors(device)
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from backend_kit import wait_for
 from browser_kit import server
+from hosted_kit import turn_on
 from normviz.app.asgi import transport_limits, uploads
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -85,94 +85,65 @@ def test_the_answer_before_a_page_connects_names_the_browser(host: str) -> None:
     assert len(names) == 2 and names[0] == "_streamlit_xsrf" and names[1].startswith("normviz_")
 
 
-def test_a_page_may_hold_a_few_files_and_no_more(host: str) -> None:
+def put(host: str, page: str, name: str, headers: dict[str, str]) -> tuple[int, str]:
+    return answered(host, "PUT", ADDRESS.format(page, name), FILE[0], **headers)[:2]
+
+
+def opened(host: str, line: ClientConnection) -> tuple[str, dict[str, str]]:
+    """A page's session, and the headers of its uploads."""
     cookie = answered(host, "GET", HEALTH)[2]["Set-Cookie"].partition(";")[0]
-    headers = {
+    ask = BackMsg()
+    ask.rerun_script.query_string = ""
+    line.send(ask.SerializeToString())
+    page = ""
+    while not page:
+        data = line.recv(60)
+        assert isinstance(data, bytes)
+        page = ForwardMsg.FromString(data).new_session.initialize.session_id
+    return page, {
         "Cookie": cookie, "X-Xsrftoken": cookie.partition("=")[2], "Content-Type": FILE[1],
     }  # fmt: skip
 
-    def put(name: str, page: str) -> tuple[int, str]:
-        return answered(host, "PUT", ADDRESS.format(page, name), FILE[0], **headers)[:2]
 
+def test_pages_hold_some_files_and_no_more(host: str) -> None:
     with socket(host, "_stcore/stream") as line:
-        ask = BackMsg()
-        ask.rerun_script.query_string = ""
-        line.send(ask.SerializeToString())
-        page = ""
-        while not page:
-            data = line.recv(60)
-            assert isinstance(data, bytes)
-            page = ForwardMsg.FromString(data).new_session.initialize.session_id
-        assert [put(f"file-{i}", page)[0] for i in range(4)] == [204] * 4
-        status, said = put("one-more", page)
-        assert status == 429 and "4 uploaded files are not used yet" in said and "\n" not in said
+        page, headers = opened(host, line)
+        names = [f"file-{i}" for i in range(uploads.MOST)]
+        assert {put(host, page, name, headers)[0] for name in names} == {204}
+        status, said = put(host, page, "one-more", headers)
+        assert status == 429 and "40 uploaded files are not used yet" in said and "\n" not in said
         gone = answered(host, "DELETE", ADDRESS.format(page, "file-1"), **headers)
-        assert gone[0] == 204 and put("one-more", page)[0] == 204
+        assert gone[0] == 204 and put(host, page, "one-more", headers)[0] == 204
 
 
-@pytest.fixture
-def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
-    """What Streamlit keeps, here a dictionary."""
-    kept: dict[str, dict[str, object]] = {}
-    monkeypatch.setattr(
-        uploads, "_stored", lambda: Counter({page: len(names) for page, names in kept.items()})
-    )
-    return kept
-
-
-def taking(keep: Any) -> Starlette:
-    async def put(request: Request) -> Response:
-        await asyncio.to_thread(keep, **request.path_params)
-        return Response(status_code=204)
-
-    route = Route(ADDRESS.format("{page}", "{name}"), put, methods=["PUT", "DELETE"])
-    return Starlette(routes=[route], middleware=[Middleware(uploads.Uploads)])
-
-
-def test_files_that_are_on_their_way_count(stored: dict[str, dict[str, object]]) -> None:
+def test_files_that_are_on_their_way_count() -> None:
     may, coming = threading.Event(), []
 
-    def keep(page: str, name: str) -> None:
-        coming.append(name)
-        may.wait(60)
-        stored.setdefault(page, {})[name] = b""
+    async def keep(request: Request) -> Response:
+        coming.append(request)
+        await asyncio.to_thread(may.wait, 60)
+        return Response(status_code=204)
 
-    with TestClient(taking(keep)) as client, ThreadPoolExecutor(uploads.EACH) as pool:
-        put = lambda i: client.put(ADDRESS.format("page", i))  # noqa: E731
-        asked = [pool.submit(put, i) for i in range(uploads.EACH)]
-        wait_for(lambda: len(coming) == uploads.EACH, "that all are on their way")
-        away = put("more").status_code
+    route = Route(ADDRESS.format("{page}", "{name}"), keep, methods=["PUT"])
+    app = Starlette(routes=[route], middleware=[Middleware(uploads.Uploads)])
+    with TestClient(app) as client, ThreadPoolExecutor(uploads.MOST) as pool:
+        send = lambda i: client.put(ADDRESS.format("page", i))  # noqa: E731
+        asked = [pool.submit(send, i) for i in range(uploads.MOST)]
+        wait_for(lambda: len(coming) == uploads.MOST, "that all are on their way")
+        away = send("more").status_code
         may.set()
-        assert [one.result().status_code for one in asked] == [204] * uploads.EACH
+        assert [one.result().status_code for one in asked] == [204] * uploads.MOST
+        assert send("after").status_code == 204
     assert away == 429
 
 
-def test_files_of_all_pages_have_an_end(stored: dict[str, dict[str, object]]) -> None:
-    def keep(page: str, name: str) -> None:
-        stored.setdefault(page, {})[name] = b""
-
-    app, each = taking(keep), uploads.ADDRESS_EACH
-    clients = [TestClient(app, client=(f"198.51.100.{i}", 1)) for i in range(5)]
-    for i, client in enumerate(clients[:4]):
-        codes = [client.put(ADDRESS.format(f"{i}-{n}", "f")).status_code for n in range(each + 2)]
-        assert codes == [204] * each + [429] * 2, "a network address has a share"
-    last, files = clients[4], uploads.IN_ALL
-    assert len(stored) == files
-    assert "40 in all" in last.put(ADDRESS.format("new", "f")).text
-    assert last.delete(ADDRESS.format("0-0", "f")).status_code == 204
-    stored.popitem()
-    assert last.put(ADDRESS.format("new", "f")).status_code == 204
-
-
-def test_an_upload_that_does_not_end_is_refused(
-    stored: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shared_server_takes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(3600)
+        raise AssertionError("its content was read")
 
-    monkeypatch.setattr(uploads, "SECONDS", 0.2)
+    turn_on(monkeypatch)
     answer = TestClient(uploads.Uploads(never)).put(ADDRESS.format("page", "f"))
-    assert answer.status_code == 408 and "did not arrive within" in answer.text
+    assert answer.status_code == 403 and "takes no files" in answer.text
 
 
 def test_what_was_used_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +157,7 @@ def test_what_was_used_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.app.session.visitor.session", lambda: "page")
     urls: Any = None
     uploads.used(UploadedFile(kept.get_files("page", ["a"])[0], urls))
-    assert uploads._stored() == {"page": 1} and [*kept.file_storage["page"]] == ["b"]
+    assert uploads._stored() == 1 and [*kept.file_storage["page"]] == ["b"]
 
 
 def test_the_settings_bound_what_comes_in() -> None:

@@ -15,11 +15,9 @@ from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 from test_page_claims import claims
 from test_page_maps import maps, small
-from test_page_text import give, press
 
 from normviz import RunConfig
 from normviz.links import encode
-from normviz.model import texts
 from normviz.runs import Run, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
@@ -300,25 +298,6 @@ def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
     nobody: Any = None  # whom it would ask
     run_panel._run(CLAIMS["E3"], nobody)
     assert "up to 12 min" in said["claim_refused"]
-
-
-def test_a_text_is_one_of_few_and_short(page: Open) -> None:
-    at = page()
-    checked(at.selectbox(key="knob_task").set_value("text").run())
-    assert "200,000 bytes" in captions(at) and "up to 5 texts" in captions(at)
-    for n in range(5):
-        give(at, f"{n} and once more {n} " * 200)
-        assert not at.error
-        checked(at.selectbox(key="knob_task").set_value("text").run())
-    give(at, "one more of them, " * 200)
-    assert "You gave 5 texts" in "".join(error.value for error in at.error)
-    give(at, "4 and once more 4 " * 200)  # which is kept already
-    assert not at.error and len(texts.listed()) == 5
-    first = texts.listed()[-1]  # no lane trains on it
-    checked(press(at, f"delete_{first}").run())
-    assert not texts.is_here(first) and len(texts.listed()) == 4
-    give(at, "one more of them, " * 200)
-    assert not at.error and len(texts.listed()) == 5
 
 
 def test_a_bad_switch_is_a_sentence_on_the_page(

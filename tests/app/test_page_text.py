@@ -192,7 +192,25 @@ def test_who_came_by_a_link_sees_counts_and_curves_but_no_text(page: Open, folde
     at = page(encode([config]))
     assert f"{len(TEXT):,} characters" in words(at)
     assert "nobody else" not in words(at)
-    assert not [button for button in at.button if (button.key or "").startswith("delete_")]
+
+
+def test_what_a_model_wrote_goes_with_its_text(page: Open, folder: Path) -> None:
+    config, wrote = RunConfig(depth=2, steps=40, task="text", text=texts.add(TEXT)), "a line of it"
+
+    def shown() -> bool:
+        return any(wrote in words_of(caption) for caption in page(encode([config])).caption)
+
+    run = stored(folder, config)
+    db = Store(folder).db.connection
+    db.execute("UPDATE runs SET wrote = ? WHERE id = ?", (wrote, run))
+    assert shown()
+    file = folder / "texts" / f"{config.text}.txt"
+    file.rename(folder / "away")  # by hand
+    assert not shown()
+    (folder / "away").rename(file)
+    checked(press(page(encode([config])), f"delete_{config.text}").run())
+    assert not texts.is_here(config.text)
+    assert db.execute("SELECT wrote FROM runs WHERE id = ?", (run,)).fetchone()[0] is None
 
 
 def test_another_task_and_back_brings_the_text_back_until_it_is_deleted(page: Open) -> None:

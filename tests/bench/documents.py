@@ -94,7 +94,6 @@ def hosted_limits() -> None:
         "runs that wait, of all visitors": it.queue,
         "a map or a claim, by estimate": f"{it.fill_minutes:g} minutes; {it.fills} of each a visitor, "
         f"{it.address_fills} of each a network address, in an order that is fair to addresses",
-        "texts of one visitor": f"{it.texts}, of up to {it.text_bytes:,} bytes each",
     }.items():
         print(f"| {what} | {limit} |")
 

@@ -190,9 +190,9 @@ MUTATIONS = (
     ),
     Mutation(
         "text-of-a-stranger", "normviz/model/texts.py",
-        "hosted.limits() is not None and not is_giver(key, visitor)",
-        "hosted.limits() is not None and not is_here(key)",
-        "who knows a text's hash may train on it", "tests/model/test_texts.py tests/app/test_page_private.py",
+        "    if hosted.limits() is not None:\n", "    if False:\n",
+        "disabled check: a shared server trains on a text",
+        "tests/model/test_texts.py tests/app/test_page_private.py",
     ),
     # training
     Mutation(
@@ -242,16 +242,6 @@ MUTATIONS = (
         "browser-value-gain", "normviz/browser/model.py",
         'qkv - 2 * d * d, gain(at, "value"))', 'qkv - 2 * d * d, gain(at, "query_key"))',
         "a page that trains starts DeepNorm's values unscaled", "tests/export/test_browser_model.py",
-    ),
-    Mutation(
-        "held-out-too-often", "normviz/training/loop.py",
-        "        evaluated = text_privacy.fewer(evaluated, task.held_out_tokens)\n", "        pass\n",
-        "disabled check: a private text's held-out loss at every stride", "tests/training",
-    ),
-    Mutation(
-        "privacy-of-the-best-stretch", "normviz/training/text_privacy.py",
-        "float(sums.min())", "float(sums.max())",
-        "one stretch of high rates admits a run that tells a text", "tests/training/test_text_privacy.py",
     ),
     # probes
     Mutation(
@@ -335,8 +325,18 @@ MUTATIONS = (
     ),
     Mutation(
         "text-unchecked", "normviz/runs/store/queue.py",
-        "    texts.check(configs, visitor)\n", "",
-        "disabled check: a visitor trains on another one's text", f"{STORE} {HOSTED}",
+        "    texts.check(configs)\n", "",
+        "disabled check: a shared server queues a run on a text", f"{STORE} {HOSTED}",
+    ),
+    Mutation(
+        "private-run-read", "normviz/runs/store/rows.py",
+        'if hosted.limits() is not None and getattr(run.config, "text", ""):', "if False:",
+        "disabled check: strangers see runs on a text", "tests/test_hosted.py tests/app/test_page_private.py",
+    ),
+    Mutation(
+        "private-run-listed", "normviz/runs/store/query.py",
+        "    if hosted.limits() is not None:", "    if False:",
+        "disabled check: strangers read how many runs on a text there are", "tests/app/test_page_private.py",
     ),
     Mutation(
         "anybody-steers", "normviz/runs/store/queue.py",
@@ -599,10 +599,10 @@ MUTATIONS = (
         "tests/studies/maps tests/test_presence.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
     ),
     Mutation(
-        "map-of-a-telling-text", "normviz/studies/maps/jobs.py",
-        "        text_privacy.check(wanted.configs)\n", "",
-        "disabled check: a map trains what tells a text",
-        "tests/studies/maps tests/training/test_text_privacy.py tests/app/test_page_private.py",
+        "map-of-a-text", "normviz/studies/maps/jobs.py",
+        "        texts.check(wanted.configs)\n", "",
+        "disabled check: a map of a shared server trains on a text",
+        "tests/studies/maps tests/test_hosted.py tests/app/test_page_private.py",
     ),
     # claims
     Mutation(
@@ -675,12 +675,6 @@ MUTATIONS = (
         "return steps.step * config.batch * config.seq_len",
         "off by one: tokens seen before the step",
         "tests/export/test_export.py tests/export/test_export_seeds.py",
-    ),
-    Mutation(
-        "hash-of-a-text-exported", "normviz/runs/lane.py",
-        'return {k: v for k, v in values.items() if k != "text" or not self.hides_text}', "return values",
-        "a file names a text that its reader did not give",
-        "tests/export/test_export.py tests/export/test_script.py tests/app/test_page_private.py",
     ),
     Mutation(
         "preview-unescaped", "normviz/export/preview.py",
@@ -875,12 +869,6 @@ MUTATIONS = (
         "a link parameter lost: quantity, chart and step", PAGES, browser=True,
     ),
     Mutation(
-        "files-name-private-texts", "app/views/duel/share.py",
-        "hides = texts.is_private(lane.config.text, me)", "hides = False",
-        "a downloaded file names another visitor's text",
-        "tests/app/test_page_private.py tests/app/test_download.py",
-    ),
-    Mutation(
         "divergence-is-green", "app/widgets/badge.py",
         '"diverged": "red"', '"diverged": "green"',
         "a diverged run has the colour of success",
@@ -888,14 +876,9 @@ MUTATIONS = (
     ),
     Mutation(
         "private-writing-shown", "app/views/duel/outcome.py",
-        'if not text or texts.lacking("this lane", text, me) is None:', "if True:",
-        "disabled check: what a model learned of a private text is shown",
+        'if not text or texts.lacking("this lane", text) is None:', "if True:",
+        "disabled check: what a model learned of a deleted text is shown",
         "tests/app/test_page_private.py tests/app/test_page_text.py tests/app/test_page_outcome.py",
-    ),
-    Mutation(
-        "strangers-listed", "app/views/runs/page.py",
-        "reader = None if hosted.limits() is None else visitor.me()", "reader = None",
-        "the list shows runs on other visitors' texts", HOSTED,
     ),
     Mutation(
         "drag-another-cell", "app/views/by_hand/state.py",

@@ -13,7 +13,7 @@ from task_kit import WORDS, with_task
 
 from normviz import ConfigError, RunConfig, train
 from normviz.home import VARIABLE
-from normviz.hosted import SWITCH, Refused
+from normviz.hosted import Refused
 from normviz.model import texts
 from normviz.model.characters import TextError
 from normviz.model.data import make_task
@@ -130,73 +130,18 @@ def readers(store: Store, keys: list[str]) -> None:
     link(store, runs[3:4])
 
 
-@pytest.mark.parametrize("is_hosted", [False, True])
-def test_a_text_that_an_open_or_linked_run_reads_stays(
-    full: list[str], store: Store, monkeypatch: pytest.MonkeyPatch, is_hosted: bool
-) -> None:
-    if is_hosted:
-        turn_on(monkeypatch)
+def test_a_text_that_an_open_or_linked_run_reads_stays(full: list[str], store: Store) -> None:
     *needed, free = full
     readers(store, full)
     assert store.needed_texts() == set(needed)
     newest = texts.add(f"new {WORDS}", needed=store.needed_texts)
     assert set(texts.listed()) == {*needed, newest}
     store.enqueue(RunConfig(task="text", text=newest))
-    with pytest.raises(TextError, match="5 texts are kept here") as error:
+    with pytest.raises(TextError, match=r"5 texts are kept here.*delete one with `normviz texts"):
         texts.add(f"newer {WORDS}", needed=store.needed_texts)
-    mend = "try again later" if is_hosted else "delete one with `normviz texts --delete HASH`"
-    assert mend in str(error.value)
     assert set(texts.listed()) == {*needed, newest}
     assert texts.add(f"new {WORDS}", needed=store.needed_texts) == newest  # it is here already
     assert free not in texts.listed()
-
-
-@pytest.mark.parametrize("addresses", [1, 4])
-def test_strangers_push_out_their_own_texts(
-    kept: Path, store: Store, monkeypatch: pytest.MonkeyPatch, addresses: int
-) -> None:
-    """Each with a new cookie, from a few addresses, more texts than are kept in all."""
-    turn_on(monkeypatch)
-    monkeypatch.setattr(texts, "MAX_TEXTS", 24)
-    honest = [texts.add(f"{n} honest {WORDS}", giver="h", address="home") for n in range(3)]
-    given = [texts.add(f"{n} old {WORDS}", giver=f"g{n}") for n in range(3)]  # address unknown
-    queued = texts.add(f"queued {WORDS}", giver="s", address="a0")
-    for age, key in enumerate((*honest, *given, queued)):
-        os.utime(texts._path(key), (age, age))
-    store.enqueue(RunConfig(task="text", text=queued))
-    for n in range(40):
-        texts.add(
-            f"{n} stranger's {WORDS}"[:30], giver=f"s{n}", address=f"a{n % addresses}",
-            needed=store.needed_texts,
-        )  # fmt: skip
-    assert {*honest, *given, queued} <= set(texts.listed())
-    assert len(texts.listed()) == min(24, 6 + addresses * 24 // 4)
-
-
-def test_an_address_whose_texts_are_all_needed_gets_no_more_and_others_do(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turn_on(monkeypatch)
-    monkeypatch.setattr(texts, "MAX_TEXTS", 8)
-    for n in range(2):
-        key = texts.add(f"{n}{WORDS}", giver=f"s{n}", address="a")
-        store.enqueue(RunConfig(task="text", text=key))
-    with pytest.raises(TextError, match="2 texts of your network address are kept here"):
-        texts.add(f"2{WORDS}", giver="s2", address="a", needed=store.needed_texts)
-    texts.add(f"2{WORDS}", giver="h", address="b", needed=store.needed_texts)
-
-
-def test_a_text_that_a_modest_visitor_gave_too_is_protected_by_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(texts, "MAX_TEXTS", 3)
-    both, greedy = (texts.add(f"{n}{WORDS}", giver="a") for n in range(2))
-    texts.add(f"0{WORDS}", giver="b")
-    texts.add(f"2{WORDS}", giver="a")
-    for age, key in enumerate((both, greedy)):
-        os.utime(texts._path(key), (age, age))
-    texts.add(f"3{WORDS}", giver="c", needed=tuple)
-    assert both in texts.listed() and greedy not in texts.listed()
 
 
 def test_where_nobody_says_what_is_needed_nothing_is_deleted(full: list[str]) -> None:
@@ -297,77 +242,17 @@ def test_a_text_costs_more_than_a_chain() -> None:
     assert estimated_gib(own) > estimated_gib(RunConfig())
 
 
-# Whose they are
-
-
-def test_a_text_is_usable_for_its_givers_alone_on_a_hosted_server(
+def test_a_shared_server_trains_on_none_and_says_the_same_of_all(
     tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = with_task(tiny, "text")
-    assert texts.obstacle(config, "b") is None  # one user, whatever they are called
+    here = with_task(tiny, "text")
+    away = here.replace(text="0" * 32)
     turn_on(monkeypatch)
-    config = config.replace(text=texts.add(WORDS, giver="a"))
-    assert texts.obstacle(config, "a") is None
-    unknown = config.replace(text="0" * 32)
-    for who in ("b", "", None):
-        assert (why := texts.obstacle(config, who)) is not None
-        assert why == texts.obstacle(unknown, who) == f"this run {texts.PRIVATE}"
-        with pytest.raises(Refused, match="private to the browser that gave it"):
-            texts.check([tiny, config], who)
-    assert KEY[:8] not in texts.missing("this run", KEY)
-
-
-def test_on_a_hosted_server_no_guess_of_a_text_can_be_tested_by_its_name(
-    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The name is in links and, with the settings, in the keys of runs."""
-    plain = texts.add(WORDS)
-    turn_on(monkeypatch)
-    key = texts.add(WORDS)
-    assert key != plain and key == texts.key_of(WORDS) == texts.add(WORDS)
-    assert texts.read(key) == texts.read(plain) == WORDS
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "another"))
-    assert texts.key_of(WORDS) not in (key, plain)
-    monkeypatch.delenv(SWITCH)
-    assert texts.key_of(WORDS) == plain
-
-
-def test_a_text_goes_with_its_last_giver(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_on(monkeypatch)
-    key, _ = (texts.add(WORDS, giver=who) for who in ("a", "b"))
-    texts.take_back(key, "c")
-    texts.take_back(key, "a")
-    assert texts.is_here(key) and texts.is_giver(key, "b") and not texts.is_giver(key, "a")
-    texts.take_back(key, "a")
-    assert texts.is_here(key)
-    texts.take_back(key, "b")
-    assert not list(kept.iterdir())
-    texts.add(WORDS)
-    texts.take_back(key, "b")  # from a page that is still open
-    assert texts.is_here(key)
-
-
-def test_where_there_is_one_user_a_text_goes_at_once(kept: Path) -> None:
-    for who in ("one browser", "another one"):
-        texts.add(WORDS, giver=who)
-    texts.take_back(KEY, "one browser")
-    assert not list(kept.iterdir())
-
-
-def test_givers_go_with_their_text_and_are_not_without_end(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(texts, "MAX_TEXT_GIVERS", 2)
-    for n, who in enumerate("abc"):
-        texts.add(WORDS, giver=who)
-        os.utime(kept / f"{KEY}.givers" / who, (n, n))
-    texts.add(WORDS, giver="d")
-    assert [who for who in "abcd" if texts.is_giver(KEY, who)] == ["c", "d"]
-    assert (kept / f"{KEY}.givers").stat().st_mode & 0o077 == 0
-    monkeypatch.setattr(texts, "MAX_TEXTS", 1)
-    os.utime(texts._path(KEY), (1, 1))
-    newest = texts.add(f"more {WORDS}", giver="a", needed=tuple)
-    assert {path.name for path in kept.iterdir()} == {f"{newest}.txt", f"{newest}.givers"}
+    assert texts.obstacle(tiny) is None
+    assert texts.obstacle(here) == texts.obstacle(away) == f"this run {texts.ELSEWHERE}"
+    assert len(texts.link_notices([tiny, here, away])) == 1
+    with pytest.raises(Refused, match="this shared server neither takes such texts"):
+        texts.check([tiny, here])
 
 
 def test_a_text_that_is_far_too_short_names_the_sequences_that_it_is_for() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from charts_kit import STEPS, make, rows
-from task_kit import WORDS, with_task
+from task_kit import with_task
 
 from normviz import RunConfig, train
 from normviz.catalog import TASKS
@@ -22,7 +22,7 @@ from normviz.model.data import make_task
 from normviz.result import collect
 from normviz.runs.lane import Lane
 from normviz.runs.outcome import outcome
-from normviz.training import loop, text_privacy
+from normviz.training import loop
 from normviz.training.events import Step
 from normviz.training.loop import begin
 from normviz.training.schedule import held_out_at
@@ -112,18 +112,6 @@ def test_it_is_measured_rarely_and_after_the_last_step(n: int) -> None:
 def test_a_loss_that_is_not_finite_is_inf(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("normviz.training.tape.engine.Tape.evaluate", lambda *_: math.nan)
     assert steps(TINY)[-1].held_out == math.inf
-
-
-def test_a_visitors_text_is_measured_at_most_once_for_24_characters() -> None:
-    every = tuple(range(19, 200, 20))
-    assert text_privacy.fewer(every, 240) == every
-    assert text_privacy.fewer(every, 48) == (99, 199)
-    assert text_privacy.fewer(every, 24) == (199,)
-    assert text_privacy.fewer(every, 23) == ()
-    short = RunConfig(task="text", text=texts.add(WORDS[:700]), batch=64, seq_len=8, depth=1)
-    assert make_task(short).held_out_tokens == 70
-    run = steps(short.replace(width=8, heads=1, steps=100))
-    assert [step.step for step in run if step.held_out is not None] == [59, 99]
 
 
 def test_charts_tables_json_and_the_outcome_have_it() -> None:

@@ -1,4 +1,4 @@
-"""What a trained model writes: greedily, kept with the run, and shown to the givers of its text alone."""
+"""What a trained model writes: greedily, kept with the run, and deleted with its text."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ import streamlit as st
 from normviz.config import DEFAULTS, ConfigError, RunConfig
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.links import DUEL, Link, Problem, decode, encode
+from normviz.model import texts
 
-from ...session import address, visitor
+from ...session import address
 from ...session.page_state import PageState, chosen
 
 CODEC = replace(DUEL, view=())
@@ -90,8 +91,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
         for name in setting_names
     ):
         notices.append(TRAINED)
-    away = visitor.lacks("This link", [lane.text for lane in shown if lane.text])
-    return Anatomy(shown, notices=(*notices, *away, *others))
+    return Anatomy(shown, notices=(*notices, *texts.link_notices(shown), *others))
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:

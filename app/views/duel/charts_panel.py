@@ -14,9 +14,8 @@ from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.model import texts
 from normviz.runs import Run
-from normviz.training import text_privacy
 
-from ...session import duel, visitor
+from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import capital, literal, source
 from ...widgets import page_links, placement
@@ -57,8 +56,7 @@ def _what_now(lanes: list[Lane]) -> str:
     configs = [lane.config for lane in lanes]
     try:
         hosted.check(configs)
-        texts.check(configs, visitor.me())
-        text_privacy.check(configs)
+        texts.check(configs)
     except hosted.Refused as why:
         return capital(str(why))
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"

@@ -11,7 +11,7 @@ from normviz.model import texts
 from normviz.model.characters import one_line
 from normviz.runs.outcome import outcome
 
-from ...session import duel, visitor
+from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import literal
 from ...widgets.buttons import button
@@ -52,15 +52,14 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 def _writings(lanes: Mapping[str, Lane]) -> None:
     """What each trained model writes, where its task is a text.
 
-    A model can repeat the text that it was trained on. So a hosted server shows what was learned from a
-    visitor's text to those alone who gave that text. Once a text is deleted, nobody sees it.
+    A model can repeat the text that it was trained on: once a text is deleted, nobody sees what was learned
+    from it.
     """
-    me = visitor.me()
     for named, lane in lanes.items():
         if lane.run is None or not lane.is_current or not lane.run.wrote:
             continue
         text = lane.run.config.text
-        if not text or texts.lacking("this lane", text, me) is None:
+        if not text or texts.lacking("this lane", text) is None:
             st.caption(f"{literal(named)} writes: “{literal(one_line(lane.run.wrote))}”")
 
 

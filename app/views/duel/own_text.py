@@ -1,6 +1,6 @@
 """A visitor's own text: the form to paste or upload it, its counts, and its deletion.
 
-The page never shows a text again, not even to its giver.
+The page never shows a text again. A shared server takes none.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import streamlit as st
 from normviz import hosted
 from normviz.catalog import FAMILIES, TASKS
 from normviz.config import RunConfig
-from normviz.hosted import Refused
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
 from normviz.model import texts
 from normviz.model.characters import TextError
 from normviz.runs.store import StoreError
 
 from ...asgi import uploads
-from ...session import duel, training, visitor
+from ...session import duel, training
 from ...session.backend import SharedBackend, shared
 from ...session.duel import Duel
 from ...session.markdown import literal, sentence
@@ -35,27 +34,18 @@ bytes for each (.streamlit/config.toml); more than a text may have, so that no a
 
 KEPT = (
     "Your text stays on the server that runs this page, as a file named by its hash. It is never put "
-    "in a link and never shown again. {who} Other curves can tell something too: do not give a text that "
-    "must stay secret. Delete it with the button that appears here once it is used. This server knows your "
-    "browser by a cookie that lasts until the browser is closed: after that, paste the text again to get "
-    f"that button. The server keeps up to {MAX_TEXTS} texts. {{which}}, but none that an open run or a run "
-    "with a copied link needs."
+    "in a link and never shown again. Anybody who can open this page can see the curves of runs on it, and "
+    "a line that each trained model writes, which can repeat the text. With its hash, which a link holds, "
+    "they can also train on it or delete it. The losses of very small batches can reveal the characters of "
+    "a text, and other curves can tell something too: do not give a text that must stay secret. Delete it "
+    "with the button that appears here once it is used. The server keeps up to "
+    f"{MAX_TEXTS} texts. To make room, it deletes the one used longest ago, but none that an open run or a "
+    "run with a copied link needs."
 )
-HERE = (
-    "Anybody who can open this page can see the curves of runs on it, and a line that each trained model "
-    "writes, which can repeat the text. With its hash, which a link holds, "
-    "they can also train on it. The losses of very small batches can reveal the characters of a text."
+ELSEWHERE = (
+    "This server is shared and takes no text of yours. Where you install NormViz, this page and "
+    "`normviz run --text book.txt` train on one."
 )
-SHARED = (
-    "Only your browser can train on it, and any other browser that gives the same text. Others can see "
-    "the curves of your runs on it. The line that each trained model writes can repeat the text: only those "
-    "browsers see it, and it is deleted with the text. Whoever guesses the whole text can check that: runs "
-    "on the guess have the same curves, and here the same link. The file stays until each browser that gave "
-    "it has deleted it. The losses of very small batches can reveal the characters of a text, and so can "
-    "those of weights that hardly move: this server refuses such runs."
-)
-OLDEST = "To make room, it deletes the one used longest ago"
-GREEDIEST = "To make room, it deletes one of the network address that gave most"
 
 
 def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBackend) -> None:
@@ -72,30 +62,22 @@ def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBack
     complaint.under(key)
     st.caption(TASKS[value].sentence)
     used = tuple(dict.fromkeys(config.text for config in configs if config.text))
-    if used or page_duel.wants_text:
-        for text in used:
-            _say(text, max(config.seq_len for config in configs if config.text == text))
-        wanted = page_duel.wants_text or bool(visitor.lacks("this setting", used))
-        _box(max(config.seq_len for config in configs), wanted, backend)
-        for text in used:
-            _offer_deletion(text, "Delete this text from the server")
-        for text in _others(used):
-            _offer_deletion(text, f"Delete text {text[:8]}… from the server")
-        is_shared = hosted.limits() is not None
-        st.caption(
-            KEPT.format(who=SHARED if is_shared else HERE, which=GREEDIEST if is_shared else OLDEST)
-        )
-
-
-def _others(used: Sequence[str]) -> list[str]:
-    """The visitor's other texts, on a hosted server, which limits their number; else none."""
-    return (
-        [key for key in texts.given_by(visitor.me()) if key not in used] if hosted.limits() else []
-    )
+    if not (used or page_duel.wants_text):
+        return
+    if hosted.limits() is not None:
+        st.caption(ELSEWHERE)
+        return
+    for text in used:
+        _say(text, max(config.seq_len for config in configs if config.text == text))
+    wanted = page_duel.wants_text or not all(map(texts.is_here, used))
+    _box(max(config.seq_len for config in configs), wanted, backend)
+    for text in used:
+        _offer_deletion(text)
+    st.caption(KEPT)
 
 
 def _choose(page_duel: Duel, backend: SharedBackend, key: str) -> None:
-    """Set the task. The task of one's own text waits for a text, unless this visitor used one before."""
+    """Set the task. The task of one's own text waits for a text, unless one was used before."""
     value = chosen(key)
     page_duel.wants_text = value == "text" and not page_duel.text
     if page_duel.wants_text:
@@ -107,7 +89,7 @@ def _choose(page_duel: Duel, backend: SharedBackend, key: str) -> None:
 
 def _say(text: str, seq_len: int) -> None:
     """Show a text's counts, or why it can't be trained on."""
-    if why := texts.lacking("this setting", text, visitor.me(), "paste it"):
+    if why := texts.lacking("this setting", text, "paste it"):
         st.warning(sentence(why))
         return
     try:
@@ -142,21 +124,11 @@ def _box(seq_len: int, wanted: bool, backend: SharedBackend) -> None:
         if page_duel.text_problem:
             st.error(literal(sentence(page_duel.text_problem)))
         st.caption(
-            f"Up to {_most_bytes():,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
+            f"Up to {MAX_TEXT_BYTES:,} bytes in UTF-8, and {characters_needed(seq_len):,} characters "
             f"or more for sequences of {seq_len}. Of more than {MAX_SYMBOLS} distinct characters the "
             f"rarest become one “other” symbol. A paste of more than {BOX:,} characters "
-            f"leaves the box as it was.{_shared()}"
+            "leaves the box as it was."
         )
-
-
-def _most_bytes() -> int:
-    here = hosted.limits()
-    return here.text_bytes if here else MAX_TEXT_BYTES
-
-
-def _shared() -> str:
-    here = hosted.limits()
-    return f" This shared server keeps up to {here.texts} texts of each visitor." if here else ""
 
 
 def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len: int) -> None:
@@ -171,13 +143,11 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
     if pasted and uploaded:
         page_duel.text_problem = "a text was pasted and a file uploaded: clear one of them"
         return
-    given, who = uploaded.getvalue() if uploaded else pasted.encode(), visitor.me()
+    given = uploaded.getvalue() if uploaded else pasted.encode()
     try:
-        others = [key for key in texts.given_by(who) if key != texts.key_of(given)]
-        hosted.check_text(len(others), len(given))
-        key = texts.add(given, seq_len, who, _needed, visitor.address())
-    except (TextError, Refused, StoreError) as error:
-        page_duel.text_problem = hosted.without_paths(str(error))
+        key = texts.add(given, seq_len, _needed)
+    except (TextError, StoreError) as error:
+        page_duel.text_problem = str(error)
         return
     _drop_writing()
     if uploaded:
@@ -206,17 +176,17 @@ def _drop_writing() -> None:
         shared().store.drop_writing(texts.listed())
 
 
-def _offer_deletion(text: str, words: str) -> None:
-    """A button to delete a text, if this visitor gave it."""
-    if texts.is_giver(text, visitor.me()) and texts.is_here(text):
+def _offer_deletion(text: str) -> None:
+    """A button to delete a text, where it is here."""
+    if texts.is_here(text):
         button(
-            words, _delete, duel.duel(), text, key=f"delete_{text}",
+            "Delete this text from the server", _delete, duel.duel(), text, key=f"delete_{text}",
             icon=":material/delete:",
             help="With the lines that models wrote of it. Curves of runs that trained on it stay",
         )  # fmt: skip
 
 
 def _delete(page_duel: Duel, text: str) -> None:
-    texts.take_back(text, visitor.me())
+    texts.delete(text)
     _drop_writing()
     page_duel.text = "" if page_duel.text == text else page_duel.text

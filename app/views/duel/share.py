@@ -11,14 +11,13 @@ import streamlit as st
 from normviz import links
 from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
-from normviz.model import texts
 from normviz.observed import Settings
 from normviz.runs import Run, names
 from normviz.runs import lane as run_lane
 from normviz.runs.seeds import named as seed_of
 from normviz.runs.store import retention
 
-from ...session import duel, visitor
+from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
 from ...widgets.copy_button import COPY
@@ -95,10 +94,10 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
         st.caption("Replay and numbers can be downloaded once every lane has been trained.")
 
     # Streamlit makes the files outside of the script run, where there is no session duel.
-    probe, me = duel.duel().probe, visitor.me()
+    probe = duel.duel().probe
 
     def taken() -> list[Lane]:
-        return [_taken(lane, backend, me) for lane in lanes]
+        return [_taken(lane, backend) for lane in lanes]
 
     def every() -> list[run_lane.Lane]:
         if beside is None:
@@ -149,7 +148,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     for lane in lanes:
         file(
             f"Lane {lane.letter} as a script (.py)",
-            lambda lane=lane: script(_taken(lane, backend, me)),
+            lambda lane=lane: script(_taken(lane, backend)),
             f"normviz-{lane.letter}-{lane.config.scheme}.py",
             "text/x-python",
             True,
@@ -161,9 +160,8 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     )
 
 
-def _taken(lane: Lane, backend: SharedBackend, me: str) -> Lane:
+def _taken(lane: Lane, backend: SharedBackend) -> Lane:
     """The lane with the numbers that its runs have now; without those of earlier settings."""
-    hides = texts.is_private(lane.config.text, me)
     runs = lane.recordings if lane.is_current else ()
     recordings = tuple(map(backend.frames.recording, runs))
-    return Lane(lane.letter, lane.config, recordings, hides_text=hides)
+    return Lane(lane.letter, lane.config, recordings)

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
+from normviz.model import texts
 from normviz.studies.maps.fill import MapJob
 from normviz.studies.maps.link import CODEC, MapRequest, decode, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
 
-from ...session import address, visitor
+from ...session import address
 from ...session.markdown import sentence
 from ...session.page_state import PageState, chosen
 
@@ -44,8 +45,8 @@ def maps() -> Maps:
     if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
-            named = {cell.config.text for cell in page_maps.asked.grid.cells} - {""}
-            page_maps.notices = (*CODEC.others(params), *visitor.lacks("This link", sorted(named)))
+            notices = texts.link_notices(cell.config for cell in page_maps.asked.grid.cells)
+            page_maps.notices = (*CODEC.others(params), *notices)
         except ValueError as error:
             page_maps.complaint = (
                 f"This link can't be opened as it is: {error}. Below is another map."

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
 from normviz.observed import label
 from normviz.runs import SHIPPED, Run
@@ -18,7 +17,7 @@ from normviz.runs.search import Search, search
 from normviz.runs.seeds import named
 from normviz.runs.store import Clause, Condition, Query
 
-from ...session import duel, presence, visitor
+from ...session import duel, presence
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence
 from ...widgets import badge, glossary, link_notices
@@ -29,11 +28,6 @@ ROWS = 25
 TICK_SECONDS = 1.0
 WHOSE = ("All", "Mine", "Shipped")
 MINE = " Mine: the runs trained in this visit. A reload of the page starts a new visit."
-
-TEXTS = (
-    "A run on your own text is listed here only in your browser. Its curves are not secret: anybody with "
-    "its link or its number can see them."
-)
 
 
 def page() -> None:
@@ -52,8 +46,6 @@ def page() -> None:
         list_page = backend.run_list.page(wanted, ROWS, ROWS * (number - 1))
     st.caption(_counted(list_page, number))
     glossary.line("loss", "nat", "chance", "floor", "diverged", "seed", "init", "warmup", "rate")
-    if hosted.limits():
-        st.caption(TEXTS)
     if not list_page.total:
         st.info(_nothing(asked, mine))
     with st.container(key="run_rows", gap=None):
@@ -99,8 +91,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
     clauses += [(Condition("task", (task,)),)] if task else []
     clauses += [(Condition("origin", SHIPPED),)] if whose == "Shipped" else []
     only = mine if whose == "Mine" else None
-    reader = None if hosted.limits() is None else visitor.me()
-    return Query(tuple(clauses), only, trained=not measured, reader=reader), asked
+    return Query(tuple(clauses), only, trained=not measured), asked
 
 
 def _choose(key: str, label: str, registry) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from ... import hosted
 from ...config import RunConfig
 from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
@@ -22,8 +23,8 @@ from ..run import probes_of
 from .errors import StoreUnreadable
 
 FOREIGN = (
-    "it was queued by another release of NormViz, whose runs this one can't train: choose the "
-    "settings again and train"
+    "it was queued by another release of NormViz, or on a text before this server was shared, and can't be "
+    "trained here: choose the settings again and train"
 )
 LOST = "the training process ended without a word; everything committed up to there is kept"
 
@@ -83,10 +84,14 @@ LATEST = 1e11
 
 
 def known(row: sqlite3.Row) -> Run | None:
-    """A row as a run; None for a row of a release with other settings or another engine, or a damaged one."""
+    """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
+    on a shared server a run on somebody's own text: strangers could read the text in its losses, and in what
+    its model wrote."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    if hosted.limits() is not None and getattr(run.config, "text", ""):
         return None
     fits = (
         row["key"] == run.key

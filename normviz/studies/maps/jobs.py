@@ -14,7 +14,6 @@ from ... import hosted
 from ...config import RunConfig
 from ...model import texts
 from ...runs.store import Store
-from ...training import text_privacy
 
 LOOK_SECONDS = 0.1
 """A job that waits for the shared lock checks this often whether it was stopped."""
@@ -100,8 +99,7 @@ class Jobs(ABC, Generic[J]):
 
     def _join(self, wanted: J) -> J:
         """The open job that does the same, or this one from now on. Raises Refused."""
-        texts.check(wanted.configs, wanted.visitor)
-        text_privacy.check(wanted.configs)
+        texts.check(wanted.configs)
         with self._lock:
             opened = [job for job in self._jobs if not job.stopped]
             for job in opened:
