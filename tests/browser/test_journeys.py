@@ -282,6 +282,8 @@ def charts_move_in_place(page: Page) -> None:
     page.wait_for_function("document.querySelectorAll('.st-key-live canvas').length >= 4")
     page.evaluate("document.querySelectorAll('.st-key-live canvas').forEach(c => c.kept = true)")
     count = "[...document.querySelectorAll('.nv-loss canvas')].filter(c => c.kept).length"
+    at = step(page)
+    wait_for(lambda: step(page) > at)  # the cursor follows the training
     before, seen = page.evaluate(count), set[str]()
     domain = "document.querySelector('.nv-root').player.charts.loss.view.scale('x').domain()"
     page.locator(".nv-loss canvas").hover()
