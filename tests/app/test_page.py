@@ -331,7 +331,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     assert [lane.label for lane in found] == labels
     from normviz.app.session.backend import shared  # the page's own
 
-    taken = share._taken(current(duel(at), shared())[0], shared(), "")
+    taken = share._taken(current(duel(at), shared())[0], shared())
     assert [run.config for run in taken.recordings] == seeded(SMALL, 5)[:4]
 
 
