@@ -164,10 +164,8 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
 
 
 def _needed() -> set[str]:
-    """Texts that must not be deleted: stored runs or queued maps need them."""
-    backend = shared()
-    cells = {config.text for job in backend.map_jobs.open_jobs() for config in job.configs}
-    return backend.store.needed_texts() | cells
+    """Texts that must not be deleted, because stored runs need them."""
+    return shared().store.needed_texts()
 
 
 def _drop_writing() -> None:
