@@ -25,11 +25,10 @@ from .state import Maps
 
 TICK_SECONDS = 0.5
 MARKS = (
-    "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ○ "
-    "stopped early, because the loss stayed at chance · ▼ the loss was still falling: undertrained, not "
-    "unstable. The line ([[frontier]]) is the largest learning rate that trains: the loss comes at least "
-    "half of the way from chance to the [[floor]]. Point at a cell for its loss curves. Click it to open "
-    "its run in the duel."
+    "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
+    "the loss was still falling: undertrained, not unstable. The line ([[frontier]]) is the largest "
+    "learning rate that trains: the loss comes at least half of the way from chance to the [[floor]]. "
+    "Point at a cell for its loss curves. Click it to open its run in the duel."
 )
 
 
@@ -38,7 +37,7 @@ def show(page_maps: Maps, backend: SharedBackend) -> None:
     with st.spinner("Unpacking the runs that ship"):
         adopt_cells({cell.key for cell in page_maps.asked.grid.cells})
     results = looked(page_maps, backend)
-    job = backend.map_jobs.job(page_maps.asked.grid, page_maps.early)
+    job = backend.map_jobs.job(page_maps.asked.grid)
     _actions(page_maps, results, job, backend)
     with st.container(key="maps"):
         poll(_tick, TICK_SECONDS, job is not None, page_maps)
@@ -47,7 +46,7 @@ def show(page_maps: Maps, backend: SharedBackend) -> None:
 def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
     if page_maps.results is None:
-        page_maps.results = GridResults(backend.store, page_maps.asked.grid, page_maps.early)
+        page_maps.results = GridResults(backend.store, page_maps.asked.grid)
     page_maps.results.refresh()
     return page_maps.results
 
@@ -121,9 +120,7 @@ def _fill(page_maps: Maps, backend: SharedBackend) -> None:
     try:
         hosted.check([cell.config for cell in page_maps.asked.grid.cells])
         page_maps.jobs.append(
-            backend.map_jobs.request(
-                page_maps.asked.grid, page_maps.early, visitor.me(), visitor.address()
-            )
+            backend.map_jobs.request(page_maps.asked.grid, visitor.me(), visitor.address())
         )
     except Refused as why:
         page_maps.refused = sentence(str(why))
@@ -132,10 +129,7 @@ def _fill(page_maps: Maps, backend: SharedBackend) -> None:
 def _tick(page_maps: Maps) -> bool:
     """The maps, what became of the sweep, and whether it goes on."""
     backend = shared()
-    results, job = (
-        looked(page_maps, backend),
-        backend.map_jobs.job(page_maps.asked.grid, page_maps.early),
-    )
+    results, job = looked(page_maps, backend), backend.map_jobs.job(page_maps.asked.grid)
     presence.job(job)
     if job:
         _progress(job, backend)

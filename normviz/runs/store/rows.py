@@ -54,8 +54,8 @@ CASE
 END"""
 """The rank of a row of `runs` among those of its config, by its present status; the lowest is shown."""
 
-RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
-"""Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
+RESULT = "status IN ('finished', 'diverged')"
+"""Whether a row of `runs` is a result."""
 
 
 def read_run(row: sqlite3.Row) -> Run:

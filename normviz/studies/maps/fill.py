@@ -21,13 +21,12 @@ class MapJob(Job):
     """
 
     grid: Grid
-    early: bool
     todo: int = 0
     running: set[Cell] = field(default_factory=set)
 
     @property
-    def what(self) -> tuple[Grid, bool]:
-        return self.grid, self.early
+    def what(self) -> Grid:
+        return self.grid
 
     @property
     def configs(self) -> list[RunConfig]:
@@ -56,20 +55,18 @@ class MapJobs(Jobs[MapJob]):
 
     kind = "map"
 
-    def request(
-        self, grid: Grid, early: bool, visitor: str | None = None, address: str = ""
-    ) -> MapJob:
+    def request(self, grid: Grid, visitor: str | None = None, address: str = "") -> MapJob:
         """Fill a grid, now or after the jobs before it. Raises Refused if that is too much here."""
-        return self._join(MapJob(grid, early, visitor=visitor, address=address))
+        return self._join(MapJob(grid, visitor=visitor, address=address))
 
-    def job(self, grid: Grid, early: bool) -> MapJob | None:
+    def job(self, grid: Grid) -> MapJob | None:
         """The open job that fills a grid, whoever asked for it."""
-        return next((job for job in self.open_jobs() if job.what == (grid, early)), None)
+        return next((job for job in self.open_jobs() if job.what == grid), None)
 
     def _train(self, job: MapJob) -> None:
-        job.expect(missing(self.store, job.grid, job.early))
+        job.expect(missing(self.store, job.grid))
         try:
-            for news in sweep(self.store, job.grid, self.processes, job.early, lambda: job.stopped):
+            for news in sweep(self.store, job.grid, self.processes, lambda: job.stopped):
                 job.take(news)
         finally:
             job.running.clear()
