@@ -241,7 +241,7 @@ def test_maps_and_claims_take_no_run_on_a_text(
     claim = replace(next(iter(CLAIMS)), key="own")
     monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
     for asked in (
-        lambda: MapJobs(store).request(grid, True, "a"),
+        lambda: MapJobs(store).request(grid, "a"),
         lambda: ClaimJobs(store).request(claim, "a"),
     ):
         with pytest.raises(Refused, match="this shared server neither takes such texts"):

@@ -56,7 +56,7 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert len(at.get("vega_lite_chart")) == 3
     assert not [b for b in at.button if b.key == "fill"]  # nothing is missing
     assert not at.error
-    assert {"flat", "falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
+    assert {"falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
     assert not at.dataframe
     at.session_state["maps_summary"] = True  # sensitivities are rendered once their part is open
@@ -109,9 +109,9 @@ def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
 ) -> None:
     asked, ended = small(), [False]
 
-    def look(jobs: MapJobs, grid: Grid, early: bool) -> MapJob | None:
+    def look(jobs: MapJobs, grid: Grid) -> MapJob | None:
         """Open at the page's first look, and not after that."""
-        found, ended[0] = None if ended[0] else MapJob(grid, early), True
+        found, ended[0] = None if ended[0] else MapJob(grid), True
         return found
 
     monkeypatch.setattr(MapJobs, "job", look)
@@ -124,7 +124,7 @@ def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
     maps, folder: Path
 ) -> None:
     asked, store = small(), Store(folder)
-    found = [measure(cell.config, early=False) for cell in asked.grid.cells]
+    found = [measure(cell.config) for cell in asked.grid.cells]
     store.keep_all(found, "sweep")
     at = maps(asked)
     assert not [b for b in at.button if b.key in ("fill", "stop_fill")]
@@ -142,7 +142,7 @@ def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
 def test_one_note_names_the_recorded_steps_of_all_lanes(page: Open, folder: Path) -> None:
     store, rate = Store(folder), {"lr": 0.01}
     pre, post, third = SHORT, SHORT.replace(scheme="post"), SHORT.replace(scheme="peri")
-    store.keep_all([measure(pre, early=False), measure(post, early=False)], "sweep")
+    store.keep_all([measure(pre), measure(post)], "sweep")
     keep(store, third, "here")
     at = page(encode([pre, third, post]))
     assert [c.value for c in at.caption if "recorded at" in c.value] == [FEW.format("A and C")]

@@ -297,7 +297,7 @@ def test_a_map_that_nobody_has_open_stops_filling(
 ) -> None:
     turn_on(monkeypatch, grace=9.0)
     filler = MapJobs(store, 1)
-    job = filler.request(make(LONG, {"lr": [1e-3, 1e-2]}), True, "a")
+    job = filler.request(make(LONG, {"lr": [1e-3, 1e-2]}), "a")
     watchers = OpenPages(store, lambda page: True, [filler])
     watchers.begin("one")
     watchers.has_open("one", job=job)

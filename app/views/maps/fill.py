@@ -27,11 +27,10 @@ from .state import Maps
 
 TICK_SECONDS = 0.5
 MARKS = (
-    "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ○ "
-    "stopped early, because the loss stayed at chance · ▼ the loss was still falling: undertrained, not "
-    "unstable. The line ([[frontier]]) is the largest learning rate that trains: the loss comes at least "
-    "half of the way from chance to the [[floor]]. Point at a cell for its loss curves. Click it to open "
-    "its run in the duel."
+    "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
+    "the loss was still falling: undertrained, not unstable. The line ([[frontier]]) is the largest "
+    "learning rate that trains: the loss comes at least half of the way from chance to the [[floor]]. "
+    "Point at a cell for its loss curves. Click it to open its run in the duel."
 )
 
 
@@ -49,7 +48,7 @@ def show(page_maps: Maps, backend: SharedBackend) -> None:
 def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
     """The maps' cells that the store has now."""
     if page_maps.results is None:
-        page_maps.results = GridResults(backend.store, page_maps.asked.grid, page_maps.early)
+        page_maps.results = GridResults(backend.store, page_maps.asked.grid)
     page_maps.results.refresh()
     return page_maps.results
 

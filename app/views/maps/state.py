@@ -21,7 +21,6 @@ from ...session.page_state import PageState, chosen
 class Maps(PageState):
     """One visitor's maps.
 
-    early      cells that stay flat at chance are stopped
     results      what the store has of them, read as far as it was looked at
     jobs       sweeps that this visitor asked for
     typed      the text of a field that was not allowed, which stays there to be corrected
@@ -29,7 +28,6 @@ class Maps(PageState):
     """
 
     asked: MapRequest
-    early: bool = True
     results: GridResults | None = None
     jobs: list[MapJob] = field(default_factory=list)
     typed: dict[str, str] = field(default_factory=dict)

@@ -57,8 +57,8 @@ END"""
 CELL = "origin IN ('sweep', 'reading')"
 """Whether a row of `runs` is a cell of a map or a claim, which waits for all other runs."""
 
-RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
-"""Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
+RESULT = "status IN ('finished', 'diverged')"
+"""Whether a row of `runs` is a result."""
 
 
 def read_run(row: sqlite3.Row) -> Run:

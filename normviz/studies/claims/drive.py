@@ -55,7 +55,7 @@ def run(
             yield reading
     elif cells:
         grid = claim.whole(seeds, first)
-        for news in sweep(store, grid, processes, True, stop, shipped=False):
+        for news in sweep(store, grid, processes, stop, shipped=False):
             if isinstance(news, Done) and not news.measured.id:
                 failures.append(news.measured.message or "a run ended without a word")
             yield news
@@ -99,7 +99,6 @@ def result(
         },
         figure=series(claim, samples, numbers),
         runs=[] if claim.lab else sorted(results),
-        flat=sum(p.kind == "flat" for p in points),
         tape=sum(p.engine == "tape" for p in points),
     )
 
@@ -132,7 +131,7 @@ def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> Claim
     """The result from runs that the store has, shipped ones too; None where one is missing or where a
     lab measures it."""
     cells = claim.cells(seeds)
-    if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
+    if claim.lab or any(stored(store, cell.key) is None for cell in cells):
         return None
     results = {cell.key: _result_of(store, claim, cell, {}, True) for cell in cells}
     return result(claim, results, seeds or claim.seeds, 0.0)
@@ -143,7 +142,7 @@ def _result_of(
 ) -> CellResult:
     if claim.lab:
         return CellResult(cell, lab=readings[cell.key])
-    run = stored(store, cell.key, True, shipped)
+    run = stored(store, cell.key, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
     return CellResult(cell, store.recording(run))

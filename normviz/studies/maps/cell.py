@@ -10,13 +10,9 @@ import time
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
-
 from ...config import RunConfig
 from ...runs import Recording, RecordingBuilder, empty
-from ...training.events import Started, Step
 from ...training.schedule import coarse
-from .early import FlatDetector, looks
 
 
 @cache
@@ -28,35 +24,27 @@ def warm() -> None:
         pass
 
 
-def train_cell(canonical: str, early: bool) -> Recording:
+def train_cell(canonical: str) -> Recording:
     """Train a cell in a child process of this machine."""
     warm()
-    return measure(RunConfig.model_validate_json(canonical), early)
+    return measure(RunConfig.model_validate_json(canonical))
 
 
-def measure(config: RunConfig, early: bool) -> Recording:
-    """Train a cell to its end, or, with `early`, until it counts as flat at chance.
+def measure(config: RunConfig) -> Recording:
+    """Train a cell to its end.
 
     Its seconds are CPU time of this process, so that they are the same on a busy machine. Every error of a
     run ends as its sentence.
     """
     from ...training.loop import train
 
-    coarse_steps = coarse(config)
-    record = {*coarse_steps, *looks(config)} if early else coarse_steps
     began, builder = time.process_time(), RecordingBuilder()
-    flat: FlatDetector | None = None
-    reason: str | None = None
     error: str | None = None
     # While a model is built a collection finds nothing, and takes longer than building it.
     gc.disable()
     try:
-        for event in builder.follow(train(config, record=record)):
-            match event:
-                case Started():
-                    flat = FlatDetector(config, event.chance) if early else None
-                case Step() if flat is not None and (reason := flat.check(event)):
-                    break
+        for _ in builder.follow(train(config, record=coarse(config))):
+            pass
     except MemoryError:
         error = "it needs more memory than this machine has"
     except Exception as raised:  # every error of a run ends as its message
@@ -66,7 +54,4 @@ def measure(config: RunConfig, early: bool) -> Recording:
     ended = time.process_time()
     if error is not None:
         return replace(empty(config, "failed", error), began=began, ended=ended)
-    recording = builder.recording()
-    rows = np.flatnonzero(np.isin(recording.steps.layer_steps, coarse_steps))
-    steps = recording.steps.with_layers_of(rows)
-    return replace(recording, steps=steps, message=reason, began=began, ended=ended)
+    return replace(builder.recording(), began=began, ended=ended)

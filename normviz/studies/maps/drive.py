@@ -10,7 +10,6 @@ from ...execution import Began, Ended, Executor, Local
 from ...runs import Recording, Run, empty
 from ...runs.store import Store
 from .cell import train_cell
-from .early import is_flat
 from .grid import Cell, Grid
 from .ray import Cluster, Tasks
 
@@ -37,24 +36,21 @@ TRIES = 2
 """A cell whose process died is tried once more, in a fresh process, and then counts as failed."""
 
 
-def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
-    """The run that is a cell's result: a finished one, with all its layers where there is one;
-    else, with `early`, one that a sweep stopped because it was flat at chance. Without `shipped`
-    only what was trained with this store counts."""
-    runs = (run for run in store.results(key) if shipped or not run.is_shipped)
-    return next((run for run in runs if run.is_done or (early and is_flat(run))), None)
+def stored(store: Store, key: str, shipped: bool = True) -> Run | None:
+    """The run that is a cell's result: one that reached its end, with all its layers where there is one.
+    Without `shipped` only what was trained with this store counts."""
+    return next((run for run in store.results(key) if shipped or not run.is_shipped), None)
 
 
-def missing(store: Store, grid: Grid, early: bool) -> list[Cell]:
+def missing(store: Store, grid: Grid) -> list[Cell]:
     """The cells whose result the store does not have, in the grid's order."""
-    return [cell for cell in grid.cells if stored(store, cell.key, early) is None]
+    return [cell for cell in grid.cells if stored(store, cell.key) is None]
 
 
 def sweep(
     store: Store,
     grid: Grid,
     processes: int | None = None,
-    early: bool = True,
     stop: Callable[[], bool] = lambda: False,
     cluster: Cluster | None = None,
     shipped: bool = True,
@@ -68,7 +64,7 @@ def sweep(
     """
     todo = []
     for cell in grid.cells:
-        run = stored(store, cell.key, early, shipped)
+        run = stored(store, cell.key, shipped)
         if run is None:
             todo.append(cell)
         else:
@@ -76,10 +72,10 @@ def sweep(
     if not todo:
         return
     if cluster is None:
-        tasks = {cell: (cell.config.canonical(), early) for cell in todo}
+        tasks = {cell: (cell.config.canonical(),) for cell in todo}
         executor = Local(train_cell, tasks, store.folder, processes or cores(), TRIES)
     else:
-        executor = Tasks(cluster, todo, store.folder, early)
+        executor = Tasks(cluster, todo, store.folder)
     yield from _trained(store, executor, stop)
 
 

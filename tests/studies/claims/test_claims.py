@@ -237,7 +237,7 @@ def finished(store: Store, claim: Claim, **more) -> tuple[ClaimResult, list]:
 @pytest.mark.slow
 def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> None:
     assert stored_result(store, SMALL) is None
-    store.keep_all([measure(cell.config, early=False) for cell in SMALL.cells()], "shipped sweep")
+    store.keep_all([measure(cell.config) for cell in SMALL.cells()], "shipped sweep")
     stored = stored_result(store, SMALL)
     assert stored is not None
     result, news = finished(store, SMALL)

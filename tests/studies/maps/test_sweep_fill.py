@@ -21,9 +21,9 @@ def grid(config=SHORT, **axes) -> Grid:
 @pytest.mark.slow
 def test_a_stop_ends_its_processes_and_the_next_map_fills(store: Store) -> None:
     filler = MapJobs(store, 2)
-    slow = filler.request(grid(SLOW), True)
-    waits, gone = filler.request(grid(), True), filler.request(grid(depth=[1, 2]), True)
-    assert filler.request(grid(), True) is waits  # who asks for the same joins
+    slow = filler.request(grid(SLOW))
+    waits, gone = filler.request(grid()), filler.request(grid(depth=[1, 2]))
+    assert filler.request(grid()) is waits  # who asks for the same joins
     assert (filler.before(waits), filler.before(gone)) == (1, 2)
     filler.stop(gone)
     assert not gone.is_open
@@ -35,9 +35,9 @@ def test_a_stop_ends_its_processes_and_the_next_map_fills(store: Store) -> None:
     assert (slow.ended, slow.running) == (0, set())
     assert (waits.todo, waits.ended, waits.failures) == (2, 2, [])
     assert waits.share == pytest.approx(1.0)
-    assert missing(store, grid(), True) == [] and missing(store, grid(depth=[1, 2]), True)
-    assert filler.job(grid(), True) is None
-    again = filler.request(grid(), True)
+    assert missing(store, grid()) == [] and missing(store, grid(depth=[1, 2]))
+    assert filler.job(grid()) is None
+    again = filler.request(grid())
     wait_for(lambda: not again.is_open, "the end of one with nothing to do")
     assert again.todo == 0
 
@@ -52,7 +52,7 @@ def test_an_error_ends_one_map_alone(store: Store, monkeypatch: pytest.MonkeyPat
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(store, "keep_all", full)
-    lost, fine = (filler.request(grid(depth=[n]), True) for n in (1, 2))
+    lost, fine = (filler.request(grid(depth=[n])) for n in (1, 2))
     wait_for(lambda: not lost.is_open and not fine.is_open, "both ends")
     assert lost.failures == ["database or disk is full"]
     assert (fine.ended, fine.failures) == (1, [])
@@ -63,15 +63,15 @@ def test_two_lines_that_share_a_turn_take_it_in_turns(store: Store) -> None:
     """As maps and claims of a shared server do: each is a process with PyTorch."""
     turn = threading.Lock()
     one, other = MapJobs(store, 1, turn), MapJobs(store, 1, turn)
-    slow = one.request(grid(SLOW), True)
+    slow = one.request(grid(SLOW))
     wait_for(lambda: slow.running, "a cell in training")
-    waits, gone = other.request(grid(), True), other.request(grid(depth=[1, 2]), True)
+    waits, gone = other.request(grid()), other.request(grid(depth=[1, 2]))
     other.stop(gone)
     assert waits.waits and not slow.waits and not waits.running
     other.stop(waits)
     wait_for(lambda: not waits.is_open, "the end of one that is stopped while it waits")
     assert slow.is_open and waits.ended == 0
-    waits = other.request(grid(), True)
+    waits = other.request(grid())
     one.stop(slow)
     wait_for(lambda: not waits.is_open, "the other's end")
     assert waits.ended == 2 and not slow.is_open
