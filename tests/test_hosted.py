@@ -13,6 +13,9 @@ from hosted_kit import turn_on
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from normviz.studies.claims.server_jobs import ClaimJobs
+from normviz.studies.maps.fill import MapJobs
+from normviz.studies.maps.jobs import Jobs
 from task_kit import WORDS
 
 from normviz import RunConfig, hosted
@@ -26,10 +29,7 @@ from normviz.model import texts
 from normviz.runs.store import Store, retention
 from normviz.runs.store.queue import enqueue, may_steer
 from normviz.studies.claims import CLAIMS
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.maps import make
-from normviz.studies.maps.fill import MapJobs
-from normviz.studies.maps.jobs import Jobs
 
 CONFIG = RunConfig(depth=3)
 

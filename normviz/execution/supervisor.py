@@ -270,7 +270,9 @@ class Supervisor:
         """Send waiting cells to patient workers, and to spares of which a run needs none."""
         free = self.cells - sum(busy.patient for busy in self.busy.values())
         taken = self.busy.keys() | self.pending_ends.runs
-        queued = (cell for cell in self.store.queued(cells=True) if cell not in taken) if free else ()
+        queued = (
+            (cell for cell in self.store.queued(cells=True) if cell not in taken) if free else ()
+        )
         for cell in islice(queued, free):
             if self.store.run(cell) is None:
                 self.pending_ends.end(cell, FOREIGN)

@@ -26,7 +26,7 @@ from ..runs.store import Store, StoreDamaged, StoreError, cells
 from ..training.events import Diverged, Edited, Event, Finished, Started, Step
 from ..training.schedule import peak_at
 from . import log
-from .cell import measure, read
+from .cell import lab_numbers, measure
 from .client import DAMAGED
 from .housekeeping import end
 from .parent import Parent
@@ -111,7 +111,7 @@ class StoredCell:
         """Store what comes of it; returns why nothing did."""
         cell = self.cell
         if cell.lab:
-            cells.keep_reading(self.store, cell.id, *read(cell.lab, cell.trained))
+            cells.keep_reading(self.store, cell.id, *lab_numbers(cell.lab, cell.config.canonical()))
             return None
         measured = measure(cell.trained)
         if measured.status == "failed":

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from normviz.app.session.markdown import sentence
+from normviz.studies.claims.server_jobs import ClaimJobs
 from page_kit import at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
@@ -16,7 +17,6 @@ from normviz.runs.engines import computed_by
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.record import QUESTIONS
 from normviz.studies.claims.sentences import ORDER, as_json, chip, otherwise
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.claims.stored import number_sentences, shipped_result
 
 pytestmark = pytest.mark.slow

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from anatomy_kit import lanes
 from hosted_kit import turn_on
+from normviz.studies.claims.server_jobs import ClaimJobs
 from page_kit import Open, checked, chips, duel, runs
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
@@ -23,7 +24,6 @@ from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.runs.store.queue import OTHERS
 from normviz.studies.claims import CLAIMS
-from normviz.studies.claims.server_jobs import ClaimJobs
 
 pytestmark = pytest.mark.slow
 

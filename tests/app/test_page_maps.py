@@ -7,15 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from backend_kit import SHORT, keep, wait_for
+from normviz.studies.maps.fill import MapJob, MapJobs
 from page_kit import Open, at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
+from normviz.execution.cell import measure
 from normviz.links import encode
 from normviz.runs.store import Store
 from normviz.studies.maps import Grid
-from normviz.studies.maps.cell import measure
-from normviz.studies.maps.fill import MapJob, MapJobs
 from normviz.studies.maps.link import MapRequest, ask, standard
 
 pytestmark = pytest.mark.slow

@@ -18,6 +18,8 @@ from hosted_kit import supervisor, turn_on
 from hypothesis import given
 from hypothesis import strategies as st
 from normviz.app.session.open_pages import OpenPages
+from normviz.studies.maps.fill import MapJobs
+from normviz.studies.maps.jobs import Job
 
 from normviz import RunConfig
 from normviz.config import estimated_gib
@@ -28,8 +30,6 @@ from normviz.runs import UNWATCHED
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store, StoreFull
 from normviz.studies.maps import make
-from normviz.studies.maps.fill import MapJobs
-from normviz.studies.maps.jobs import Job
 
 
 class Visited(Lane):

@@ -92,14 +92,14 @@ def _run(claim: Claim) -> None:
 def _tick(claim: Claim, backend: SharedBackend) -> bool:
     """How the experiment goes or how it ended, and whether it goes on."""
     opened = _opened(claim, backend)  # before the results, so that none that ends now is missed
-    missing = missing_here(backend.store, claim)
+    result = result_here(backend.store, claim)
     presence.cells(opened)
     if opened is not None:
-        progress(opened, len(missing), len(claim.cells()))
+        progress(opened, len(missing_here(backend.store, claim)), len(claim.cells()))
     for why in cells.failures(backend.store, keys(claim)):
         st.error(f"{literal(why)}. Run it again to retry.")
-    if not missing:
-        _came_out(claim, result_here(backend.store, claim))
+    if result is not None:
+        _came_out(claim, result)
     return opened is not None
 
 

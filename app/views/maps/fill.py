@@ -19,8 +19,8 @@ from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_cells, shared
 from ...session.markdown import literal, sentence
 from ...widgets import glossary
-from ...widgets.cells import progress
 from ...widgets.buttons import button
+from ...widgets.cells import progress
 from ...widgets.polling import poll
 from . import charts
 from .state import Maps
@@ -95,7 +95,7 @@ def _offer(page_maps: Maps, missing: list[Cell], backend: SharedBackend) -> None
         words += f" {_too_long()}"
     elif hosted.limits():
         words += (
-            f" This shared server trains up to {hosted.fill_minutes():g} min of maps and claims for a visitor."
+            f" This shared server gives a visitor {hosted.fill_minutes():g} min of maps and claims."
         )
     st.caption(words)
     if page_maps.refused:
@@ -143,7 +143,9 @@ def _fill(page_maps: Maps, backend: SharedBackend) -> None:
 def _tick(page_maps: Maps) -> bool:
     """The maps, what became of their cells, and whether some are open."""
     backend = shared()
-    opened = _opened(page_maps, backend)  # before the results, so that no cell that ends now is missed
+    opened = _opened(
+        page_maps, backend
+    )  # before the results, so that no cell that ends now is missed
     results = looked(page_maps, backend)
     presence.cells(opened)
     if opened:

@@ -43,13 +43,17 @@ class Open:
 
 
 def ask(
-    store: Store, configs: Sequence[RunConfig], visitor: str | None, address: str = "", lab: str = ""
+    store: Store,
+    configs: Sequence[RunConfig],
+    visitor: str | None,
+    address: str = "",
+    lab: str = "",
 ) -> None:
     """Queue cells for a visitor, in this order, readings of a `lab` where one is named; those that wait or are
     trained already are not queued again. `address` is a name of the visitor's network address.
 
-    Raises Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained on
-    here.
+    Raises Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained
+    on here.
     """
     hosted.check(configs)
     texts.check(configs)
@@ -76,20 +80,19 @@ def _check(db: sqlite3.Connection, new: float, visitor: str | None, address: str
     rows = db.execute(
         f"SELECT visitor, address, config FROM runs WHERE status IN ('queued', 'running') AND {CELL}"
     ).fetchall()
-
-    def minutes(name: str, value: str | None) -> float:
-        return sum(queue.cost(r["config"])[0] for r in rows if value and r[name] == value) / 60
-
-    waits = (
-        ("you asked for", minutes("visitor", visitor), here.fill_minutes, "each visitor"),
-        ("your network address asked for", minutes("address", address), here.address_minutes, "each address"),
-        ("all visitors asked for", sum(queue.cost(r["config"])[0] for r in rows) / 60, here.all_minutes, "all"),
-    )  # fmt: skip
-    for whose, already, most, each in waits:
-        if already and already + new / 60 > most:
+    costs = [(row, queue.cost(row["config"])[0] / 60) for row in rows]
+    mine = sum(cost for row, cost in costs if visitor and row["visitor"] == visitor)
+    near = sum(cost for row, cost in costs if address and row["address"] == address)
+    for whose, open_minutes, most in (
+        ("you asked for", mine, here.fill_minutes),
+        ("your network address asked for", near, here.address_minutes),
+        ("all visitors asked for", sum(cost for _, cost in costs), here.all_minutes),
+    ):
+        if open_minutes and open_minutes + new / 60 > most:
             raise Refused(
-                f"maps and claims that {whose} wait or train already, about {already:.1f} min of one core, and "
-                f"this shared server takes up to {most:g} min of {each}: stop one, or wait until it has ended"
+                f"the maps and claims that {whose} and that have not ended take about {open_minutes:.1f} min "
+                f"of one core, and this shared server takes up to {most:g} min of them at once: try again "
+                "when one has ended"
             )
     if limit is not None and retention.is_full(db, limit):
         raise Refused(queue.STORE_FULL)
@@ -166,9 +169,12 @@ def keep_reading(store: Store, run: int, values: Mapping[str, float], seconds: f
     )
 
 
-def _rows(db: sqlite3.Connection, keys: Sequence[str] | Mapping[str, object], which: str) -> list[sqlite3.Row]:
+def _rows(
+    db: sqlite3.Connection, keys: Sequence[str] | Mapping[str, object], which: str
+) -> list[sqlite3.Row]:
     """The cells among these keys for which `which` holds, in the order in which they were queued."""
     return db.execute(
-        f"SELECT * FROM runs WHERE {CELL} AND {which} AND key IN (SELECT value FROM json_each(?)) ORDER BY id",
+        f"SELECT * FROM runs WHERE {CELL} AND {which} AND key IN (SELECT value FROM json_each(?)) "
+        "ORDER BY id",
         (json.dumps(list(keys)),),
     ).fetchall()

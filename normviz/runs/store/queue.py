@@ -367,6 +367,7 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
 def _waiting(db: sqlite3.Connection, but: Collection[int], address: str = "") -> int:
     """How many runs wait, or those from one address; the runs of `but` are left out."""
     rows = db.execute(
-        f"SELECT id FROM runs WHERE status = 'queued' AND NOT {CELL} AND ? IN ('', address)", (address,)
+        f"SELECT id FROM runs WHERE status = 'queued' AND NOT {CELL} AND ? IN ('', address)",
+        (address,),
     )
     return sum(row["id"] not in but for row in rows)

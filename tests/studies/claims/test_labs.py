@@ -14,6 +14,7 @@ import torch
 from backend_kit import wait_for
 from claims_kit import COUNTED
 from cost_kit import made
+from normviz.studies.claims.server_jobs import ClaimJobs
 
 from normviz.config import RunConfig
 from normviz.execution import local, process
@@ -24,7 +25,6 @@ from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import run
 from normviz.studies.claims.lab_process import measure_all
 from normviz.studies.claims.rule import Between, Part
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.labs import drop, speed
 from normviz.studies.norm_cost.result import Ratio
 from normviz.training import loop

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 from backend_kit import LONG, SHORT, wait_for
+from normviz.studies.maps.fill import MapJobs
 
 from normviz.runs.store import Store
 from normviz.studies.maps import Grid, make, missing
-from normviz.studies.maps.fill import MapJobs
 
 SLOW = LONG
 
