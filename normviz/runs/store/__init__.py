@@ -196,7 +196,7 @@ class Store:
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config by RANK, of equals the newest first, without cells that have no result. They are
+        """The runs of a config by RANK, of equals the newest first, no cells without a result. They are
         ranked all at once, and each is read when the iterator reaches it."""
         rows = self.db.connection.execute(
             f"SELECT id FROM runs WHERE key = ? AND {which} AND (NOT {CELL} OR {RESULT}) "
@@ -364,7 +364,8 @@ class Store:
             )
 
     def close_open(self) -> None:
-        """Mark running and paused runs as failed: without a supervisor they have no process. Cells wait again."""
+        """Mark running and paused runs as failed: without a supervisor they have no process. Cells wait
+        again."""
         self.db.connection.execute(
             "UPDATE runs SET status = 'failed', ended = ?, message = ? "
             "WHERE status IN ('running', 'paused') AND origin = 'here'",

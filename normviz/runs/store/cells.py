@@ -49,8 +49,8 @@ def ask(
     address: str = "",
     lab: str = "",
 ) -> None:
-    """Queue cells for a visitor, in this order, readings of a `lab` where one is named; those that wait or are
-    trained already are not queued again. `address` is a name of the visitor's network address.
+    """Queue cells for a visitor, in this order, readings of a `lab` where one is named; those that wait or
+    train already are not queued again. `address` is a name of the visitor's network address.
 
     Raises Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained
     on here.
