@@ -23,7 +23,7 @@ from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
 from normviz.model import texts
-from normviz.runs.store import Store, retention
+from normviz.runs.store import Store, cells, retention
 from normviz.runs.store.queue import enqueue, may_steer
 from normviz.studies.claims import CLAIMS
 from normviz.studies.maps import make

@@ -11,7 +11,7 @@ from normviz.runs.engines import computed_by
 from normviz.runs.store import cells
 from normviz.runs.store.cells import Open
 from normviz.studies.claims import Claim
-from normviz.studies.claims.drive import keys, missing_here, result_here
+from normviz.studies.claims.drive import key, keys, missing_here, result_here
 from normviz.studies.claims.sentences import expected
 from normviz.studies.claims.stored import ClaimResult, shipped_result
 from normviz.studies.maps import Cell, cores
@@ -36,11 +36,15 @@ def show(claim: Claim, backend: SharedBackend) -> None:
         )
         return
     opened = _opened(claim, backend)
-    missing = missing_here(backend.store, claim)
+    left = [
+        cell
+        for cell in missing_here(backend.store, claim)
+        if opened is None or key(claim, cell) not in opened.runs
+    ]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if opened is None and missing:
-            _offer(claim, missing)
-        elif opened is not None and (opened.mine or not hosted.limits()):
+        if left:
+            _offer(claim, left)
+        if opened is not None and (opened.mine or not hosted.limits()):
             button("Stop", _stop, claim, backend, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
@@ -57,7 +61,7 @@ def _stop(claim: Claim, backend: SharedBackend) -> None:
     cells.stop(backend.store, keys(claim), visitor.me() if hosted.limits() else None)
 
 
-def _offer(claim: Claim, missing: list[Cell]) -> None:
+def _offer(claim: Claim, left: list[Cell]) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes = hosted.processes() or cores()
     seconds = _seconds(claim)
@@ -69,7 +73,7 @@ def _offer(claim: Claim, missing: list[Cell]) -> None:
     button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
-        f"{len(missing)} runs, at most about {duration(seconds)} in {processes} "
+        f"{len(left)} runs, at most about {duration(seconds)} in {processes} "
         f"process{'es' * (processes > 1)}. Uses runs that finished here before, not the shipped "
         f"ones.{too_long}"
     )

@@ -75,9 +75,9 @@ def _actions(
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
     ):  # fmt: skip
-        if opened is None:
-            _offer(page_maps, missing, backend)
-        elif opened.mine or not hosted.limits():
+        if left := [cell for cell in missing if opened is None or cell.key not in opened.runs]:
+            _offer(page_maps, left, backend)
+        if opened is not None and (opened.mine or not hosted.limits()):
             button("Stop", _stop, page_maps, backend, key="stop_fill", icon=":material/stop:",
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 

@@ -133,10 +133,11 @@ def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
 
 def keys(claim: Claim) -> list[str]:
     """Names of the claim's results in the store."""
-    return [_key(claim, cell) for cell in claim.cells()]
+    return [key(claim, cell) for cell in claim.cells()]
 
 
-def _key(claim: Claim, cell: Cell) -> str:
+def key(claim: Claim, cell: Cell) -> str:
+    """Name of a cell's result in the store."""
     return reading_key(claim.lab, cell.config) if claim.lab else cell.key
 
 
