@@ -1,4 +1,4 @@
-"""What a WebSocket may hold and cost, on a real server, before a message is whole; and what a page may send."""
+"""What a WebSocket may hold and cost before a message is whole, and what a page may send."""
 
 from __future__ import annotations
 
