@@ -89,8 +89,7 @@ def test_the_pinned_set_is_installed_before_the_package() -> None:
 def test_nobody_is_root_and_the_data_are_theirs() -> None:
     (user,) = said(LAST, "USER")
     _, made = said(LAST, "RUN")
-    volume, kept = said(LAST, "VOLUME")[0].split()
-    assert kept == "/tmp", "with --read-only it would else be no folder, or memory"
+    (volume,) = said(LAST, "VOLUME")
     assert user == "normviz" and f"--uid 1000 {user}" in made and f"-o {user} {volume}" in made
     words = [word for word, _ in LAST]
     assert words.index("USER") < words.index("CMD")
