@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 
 from google.protobuf.message import DecodeError
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
-
-from normviz import hosted
 
 from ..session import network_address
 from ..session.pages import PAGES
@@ -68,10 +67,10 @@ def held(who: str | None) -> Iterator[None]:
 
 class Connections:
     """Middleware that counts requests and WebSockets by network address, and refuses those above the
-    limits."""
+    limits, and a page's messages of more than `message` bytes."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, message: float = inf) -> None:
+        self.app, self.message = app, message
         self.open = {kind: Counter[str]() for kind in AT_ONCE}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,7 +87,7 @@ class Connections:
             await _refuse(scope, receive, send, sentence)
             return
         self.open[kind][address] += 1
-        page = Page(address, receive, send)
+        page = Page(address, self.message, receive, send)
         try:
             if kind == OPENED:
                 await OPENINGS.wait([Watcher(address)])
@@ -106,17 +105,17 @@ class Connections:
 
 
 class Page:
-    """The messages of one page's browser."""
+    """The messages of one page's browser, of `most` bytes each."""
 
-    def __init__(self, address: str, receive: Receive, send: Send) -> None:
-        self.address, self._receive, self._send = address, receive, send
+    def __init__(self, address: str, most: float, receive: Receive, send: Send) -> None:
+        self.address, self.most, self._receive, self._send = address, most, receive, send
 
     async def receive(self) -> Message:
         """The next message. One that no page of ours sends closes the WebSocket."""
         message = await self._receive()
         data = message.get("bytes") or b""
         asked = _read(data)
-        is_large = len(data) > MESSAGE and hosted.limits() is not None
+        is_large = len(data) > self.most
         if is_large or len(asked.rerun_script.widget_states.widgets) > WIDGETS:
             await self._send({"type": "websocket.close", "code": 1009, "reason": TOO_MUCH})
             return {"type": "websocket.disconnect", "code": 1009}

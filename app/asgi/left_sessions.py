@@ -16,12 +16,9 @@ from typing import Any
 import streamlit as st
 from streamlit import runtime
 
-from normviz import hosted
-
+from ..session.policy import policy
 from .tuning import trim
 
-HOSTED_SECONDS = 30.0
-"""On a shared server a page can connect again for this time; elsewhere as long as Streamlit says."""
 SWEEP_SECONDS = 2.0
 TRIM_SECONDS = 20.0
 """Between two returns of memory to the operating system."""
@@ -77,9 +74,5 @@ class Sessions:
 
 
 def _kept_seconds() -> float:
-    try:
-        if hosted.limits() is not None:
-            return HOSTED_SECONDS
-    except hosted.Misconfigured:  # the page says what is wrong
-        pass
-    return float(st.get_option("server.disconnectedSessionTTL"))
+    left = policy().left
+    return float(st.get_option("server.disconnectedSessionTTL")) if left is None else left

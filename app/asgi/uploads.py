@@ -13,8 +13,6 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from normviz import hosted
-
 from ..session import visitor
 
 MOST = 40
@@ -25,10 +23,10 @@ FULL = f"{MOST} uploaded files are not used yet, as many as this server keeps: r
 
 
 class Uploads:
-    """Middleware that refuses uploads before it reads their content."""
+    """Middleware that refuses uploads unread: all where it `takes` none, else those that are too many."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, takes: bool = True) -> None:
+        self.app, self.takes = app, takes
         self._coming = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,7 +34,7 @@ class Uploads:
         is_put = scope["type"] == "http" and scope["method"] == "PUT"
         if not is_put or ADDRESS.search(scope["path"]) is None:
             await self.app(scope, receive, send)
-        elif hosted.limits() is not None:
+        elif not self.takes:
             await PlainTextResponse(NONE, 403)(scope, receive, send)
         elif _stored() + self._coming >= MOST:
             await PlainTextResponse(FULL, 429)(scope, receive, send)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from streamlit import runtime
 
-from normviz import hosted
 from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
 from normviz.runs import Run, shipped
@@ -26,6 +25,7 @@ from normviz.studies.maps.fill import MapJobs
 
 from . import visitor
 from .open_pages import OpenPages
+from .policy import policy
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _open() -> SharedBackend:
 
 
 def _made() -> SharedBackend:
-    store, problem = open_store(again=folder() is not None)
+    store, problem = open_store(again=folder() is not None, policy=policy())
     _server.folder = store.folder
     if problem is not None:
         _server.problems.append(problem)
@@ -96,10 +96,9 @@ def _made() -> SharedBackend:
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # modules stay for good: later collections skip them
-    # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
-    alone = threading.Lock() if hosted.limits() else None
-    map_jobs = MapJobs(store, hosted.processes(), alone)
-    claim_jobs = ClaimJobs(store, hosted.processes(), alone)
+    # Maps and claims both start processes with PyTorch: a server with a limit of them runs one job at a time.
+    alone = threading.Lock() if store.policy.processes else None
+    map_jobs, claim_jobs = MapJobs(store, alone=alone), ClaimJobs(store, alone=alone)
     return SharedBackend(
         store,
         Frames(store),

@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Any
 
-from normviz import hosted
 from normviz.runs.store import Store
 from normviz.studies.maps.jobs import Job, Jobs
 
@@ -48,7 +48,7 @@ class OpenPages:
 
     def begin(self, page: str, runs: Iterable[int] = ()) -> None:
         """A page starts a new script run with these runs; later calls add what else it shows."""
-        if hosted.limits() is None:  # outside hosted mode nothing uses it
+        if isinf(self.store.policy.grace):  # nothing ends because no page shows it
             return
         with self._lock:
             self._pages[page] = OpenPage(set(runs))
@@ -89,12 +89,12 @@ class OpenPages:
         self._end_unwatched(jobs, seconds)
 
     def _end_unwatched(self, shown: set[Job], seconds: float) -> None:
-        here, unseen = hosted.limits(), dict[Job, float]()
+        unseen = dict[Job, float]()
         for line in self.lines:
             for job in line.open_jobs():
                 past = 0.0 if job in shown else self._unwatched.get(job, 0.0) + seconds
                 unseen[job] = past
-                if here and past > here.grace and not job.stopped:
+                if past > self.store.policy.grace and not job.stopped:
                     line.stop(job, UNWATCHED)
         self._unwatched = unseen
 

@@ -96,7 +96,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.housekeeper, self.budget = Housekeeper(store), Budget()
+        self.housekeeper, self.budget = Housekeeper(store), Budget(store.policy)
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -286,7 +286,7 @@ class Supervisor:
             self.busy[run].end()
 
     def stop_unwatched(self) -> None:
-        """In hosted mode, stop runs that no open page has shown for a while, and keep the store's limit."""
+        """Stop runs that no open page of a shared server has shown for a while; keep the store's limit."""
         for run in self.housekeeper.round():
             if run in self.busy:
                 self.busy[run].end()
@@ -338,11 +338,11 @@ def serve(slots: int | None = None) -> int:
         )  # servers hold it for a moment, to test whether a supervisor lives
     except Timeout:
         return 0
-    log.begin()
+    log.begin(store.policy.is_shared)
     heartbeat = Heartbeat(store.folder)
     gone = threading.Event()
     threading.Thread(target=_wait_for_eof, args=(gone,), daemon=True).start()
-    slots = slots or default_slots()
+    slots = slots or default_slots(store.policy)
     supervisor = Supervisor(store, slots)
     began = False
     try:

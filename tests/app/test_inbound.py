@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from backend_kit import wait_for
 from browser_kit import server
-from hosted_kit import turn_on
 from normviz.app.asgi import transport_limits, uploads
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -137,12 +136,11 @@ def test_files_that_are_on_their_way_count() -> None:
     assert away == 429
 
 
-def test_a_shared_server_takes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_server_takes_no_file() -> None:
     async def never(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("its content was read")
 
-    turn_on(monkeypatch)
-    answer = TestClient(uploads.Uploads(never)).put(ADDRESS.format("page", "f"))
+    answer = TestClient(uploads.Uploads(never, takes=False)).put(ADDRESS.format("page", "f"))
     assert answer.status_code == 403 and "takes no files" in answer.text
 
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from backend_kit import wait_for
 from browser_kit import free_port
+from hosted_kit import turn_on
 from normviz.app.asgi import connection_limit, left_sessions, log_limit
 from normviz.app.asgi.rate_limit import RateLimit, Watcher
 from starlette.testclient import TestClient
@@ -22,6 +23,7 @@ from starlette.websockets import WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from normviz.home import shipped
+from normviz.policy import SHARED
 
 pytestmark = pytest.mark.slow
 
@@ -227,13 +229,13 @@ def test_a_message_names_so_many_values() -> None:
         assert end.value.code == 1009 and "500 values" in end.value.reason
 
 
-def test_a_message_to_a_shared_server_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, path = connection_limit.Connections(stays), "/_stcore/stream"
-    large = b"\xff" * (connection_limit.MESSAGE + 1)
-    with page(app).websocket_connect(path) as one:
+def test_a_message_to_a_shared_server_is_small() -> None:
+    path, large = "/_stcore/stream", b"\xff" * (connection_limit.MESSAGE + 1)
+    with page(connection_limit.Connections(stays)).websocket_connect(path) as one:
         one.send_bytes(large)
         assert one.receive_text() == "got it"
-        monkeypatch.setenv("NORMVIZ_HOSTED", "1")
+    shared = connection_limit.Connections(stays, connection_limit.MESSAGE)
+    with page(shared).websocket_connect(path) as one:
         one.send_bytes(large[1:])
         assert one.receive_text() == "got it"
         one.send_bytes(large)
@@ -295,7 +297,7 @@ def test_left_sessions_are_closed_also_those_that_are_forgotten(
     server, now = Server(), [1000.0]
     monkeypatch.setattr(left_sessions.runtime, "get_instance", lambda: server)
     monkeypatch.setattr(left_sessions.time, "monotonic", lambda: now[0])
-    monkeypatch.setenv("NORMVIZ_HOSTED", "1")
+    turn_on(monkeypatch)
     every = {name: Session(name) for name in ("open", "left", "forgotten")}
     server.stored, server.active = dict(every), set(every)
     sessions = left_sessions.Sessions()
@@ -303,7 +305,7 @@ def test_left_sessions_are_closed_also_those_that_are_forgotten(
     server.active = {"open"}
     del server.stored["forgotten"]
     assert sessions.sweep() == 1 and every["forgotten"].closed and not every["left"].closed
-    now[0] += left_sessions.HOSTED_SECONDS + 1
+    now[0] += (SHARED.left or 0) + 1
     assert sessions.sweep() == 1 and every["left"].closed and not every["open"].closed
 
 

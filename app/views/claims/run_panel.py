@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.formats import duration
-from normviz.hosted import Refused
+from normviz.policy import Refused
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import Claim
 from normviz.studies.claims.sentences import expected
 from normviz.studies.claims.server_jobs import ClaimJob
 from normviz.studies.claims.stored import ClaimResult, shipped_result
-from normviz.studies.maps import cores
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence
+from ...session.policy import policy
 from ...widgets.buttons import button
 from ...widgets.polling import poll
 from .result import figure, numbers
@@ -31,7 +30,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if job is None or not is_open:
             _offer(claim, backend)
-        elif not hosted.limits() or job.visitor == visitor.me():
+        elif visitor.steers(job):
             button("Stop", backend.claim_jobs.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
@@ -41,13 +40,10 @@ def show(claim: Claim, backend: SharedBackend) -> None:
 
 def _offer(claim: Claim, backend: SharedBackend) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
-    processes = hosted.processes() or cores()
-    seconds = _seconds(claim)
-    too_long = ""
-    try:
-        hosted.check_minutes(seconds)
-    except Refused as why:
-        too_long = f" Not here: {why}."
+    processes = backend.claim_jobs.processes
+    seconds = expected(claim, shipped_result(claim), None, processes)
+    why = policy().may_take("claim", seconds)
+    too_long = f" Not here: {why}." if why else ""
     button("Run it here", _run, claim, backend, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
@@ -57,13 +53,8 @@ def _offer(claim: Claim, backend: SharedBackend) -> None:
     )
 
 
-def _seconds(claim: Claim) -> float:
-    return expected(claim, shipped_result(claim), None, hosted.processes() or cores())
-
-
 def _run(claim: Claim, backend: SharedBackend) -> None:
     try:
-        hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
         backend.claim_jobs.request(claim, visitor.me(), visitor.address())
     except Refused as why:
         st.session_state["claim_refused"] = str(why)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import PLACEMENTS
 from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
@@ -18,6 +17,7 @@ from normviz.runs import Run
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import capital, literal, source
+from ...session.policy import policy
 from ...widgets import page_links, placement
 from ...widgets.buttons import button
 from . import player, transport
@@ -54,11 +54,8 @@ def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
 
 def _what_now(lanes: list[Lane]) -> str:
     configs = [lane.config for lane in lanes]
-    try:
-        hosted.check(configs)
-        texts.check(configs)
-    except hosted.Refused as why:
-        return capital(str(why))
+    if why := policy().may(configs) or next(filter(None, map(texts.obstacle, configs)), None):
+        return capital(why)
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"
 
 

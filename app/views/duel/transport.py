@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.config import ConfigError
 from normviz.limits import SEEDS
 from normviz.runs import Run
@@ -23,6 +22,7 @@ from ...session import duel, training, visitor
 from ...session.backend import SharedBackend, known
 from ...session.duel import Duel, control, leave, leave_duel
 from ...session.page_state import chosen
+from ...session.policy import policy
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import reported
@@ -137,7 +137,7 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             on_change=reported(count), args=(page_duel, backend), width="content",
         )  # fmt: skip
         st.session_state.setdefault(training.SWITCH, True)
-        shared_server = " and no run waits in the queue" if hosted.limits() else ""
+        shared_server = " and no run waits in the queue" if policy().is_shared else ""
         st.toggle(
             "Train by itself", key=training.SWITCH, on_change=reported(training.by_itself),
             args=(page_duel, backend), persist_state="session",

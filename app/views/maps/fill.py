@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.config import estimated_seconds
 from normviz.formats import duration
-from normviz.hosted import Refused
+from normviz.policy import Refused
 from normviz.runs.engines import computed_by
-from normviz.studies.maps import Cell, cores
+from normviz.studies.maps import Cell
 from normviz.studies.maps.fill import MapJob
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.results import GridResults
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_cells, shared
-from ...session.markdown import literal, sentence
+from ...session.markdown import capital, literal, sentence
+from ...session.policy import policy
 from ...widgets import glossary
 from ...widgets.buttons import button
 from ...widgets.polling import poll
@@ -24,6 +24,7 @@ from . import charts
 from .state import Maps
 
 TICK_SECONDS = 0.5
+SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ○ "
     "stopped early, because the loss stayed at chance · ▼ the loss was still falling: undertrained, not "
@@ -63,42 +64,25 @@ def _actions(
     ):  # fmt: skip
         if job is None:
             _offer(page_maps, missing, backend)
-        elif job in page_maps.jobs and (not hosted.limits() or job.visitor == visitor.me()):
+        elif job in page_maps.jobs and visitor.steers(job):
             button("Stop", backend.map_jobs.stop, job, key="stop_fill", icon=":material/stop:",
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
 def _offer(page_maps: Maps, missing: list[Cell], backend: SharedBackend) -> None:
     """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
-    processes, seconds = _takes(missing)
-    is_long = seconds > 60 * hosted.fill_minutes()
+    processes = backend.map_jobs.processes
+    seconds = sum(estimated_seconds(cell.config) for cell in missing) / processes
+    too_long = policy().may_take("map", seconds)
     button("Fill the map" + ("s" if _count(page_maps) > 1 else ""), _fill, page_maps, backend, type="primary",
-           key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
+           key="fill", icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     stored = len(page_maps.asked.grid.cells) - len(missing)
     words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
-    if is_long:
-        words += f" {_too_long()}"
-    elif hosted.limits():
-        words += (
-            f" This shared server fills up to {hosted.fill_minutes():g} min, one map a visitor."
-        )
-    st.caption(words)
+    more = f"{capital(too_long)}: {SHORTER}." if too_long else policy().maps_summary()
+    st.caption(f"{words} {more}".strip())
     if page_maps.refused:
         st.error(page_maps.refused)
-
-
-def _takes(missing: list[Cell]) -> tuple[int, float]:
-    """The number of processes that fill the cells, and the estimated seconds."""
-    processes = hosted.processes() or cores()
-    return processes, sum(estimated_seconds(cell.config) for cell in missing) / processes
-
-
-def _too_long() -> str:
-    return (
-        f"A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
-        "command below in a terminal."
-    )
 
 
 def _count(page_maps: Maps) -> int:
@@ -114,12 +98,7 @@ def _axis(page_maps: Maps, field: str) -> tuple:
 
 def _fill(page_maps: Maps, backend: SharedBackend) -> None:
     page_maps.refused = None
-    if _takes(looked(page_maps, backend).missing)[1] > 60 * hosted.fill_minutes():
-        # The settings changed at the moment of the click, after the button was rendered.
-        page_maps.refused = _too_long()
-        return
     try:
-        hosted.check([cell.config for cell in page_maps.asked.grid.cells])
         page_maps.jobs.append(
             backend.map_jobs.request(
                 page_maps.asked.grid, page_maps.early, visitor.me(), visitor.address()

@@ -13,7 +13,8 @@ from ..maps.jobs import Job, Jobs
 from .drive import News, run
 from .lab_process import Reading
 from .record import Claim
-from .stored import ClaimResult
+from .sentences import expected
+from .stored import ClaimResult, shipped_result
 
 
 @dataclass(eq=False)
@@ -64,7 +65,8 @@ class ClaimJobs(Jobs[ClaimJob]):
 
     def request(self, claim: Claim, visitor: str | None = None, address: str = "") -> ClaimJob:
         """Run a claim, or queue it. Raises Refused if this server does not allow it."""
-        job = self._join(ClaimJob(claim, visitor=visitor, address=address))
+        seconds = expected(claim, shipped_result(claim), None, self.processes)
+        job = self._join(ClaimJob(claim, visitor=visitor, address=address), seconds)
         self._last[claim.key] = job
         return job
 

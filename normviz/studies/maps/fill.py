@@ -60,7 +60,9 @@ class MapJobs(Jobs[MapJob]):
         self, grid: Grid, early: bool, visitor: str | None = None, address: str = ""
     ) -> MapJob:
         """Fill a grid, now or after the jobs before it. Raises Refused if that is too much here."""
-        return self._join(MapJob(grid, early, visitor=visitor, address=address))
+        costs = (estimated_seconds(cell.config) for cell in missing(self.store, grid, early))
+        job = MapJob(grid, early, visitor=visitor, address=address)
+        return self._join(job, sum(costs) / self.processes)
 
     def job(self, grid: Grid, early: bool) -> MapJob | None:
         """The open job that fills a grid, whoever asked for it."""

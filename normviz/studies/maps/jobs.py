@@ -10,9 +10,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from ... import hosted
 from ...config import RunConfig
+from ...cores import cores
 from ...model import texts
+from ...policy import Kind, Open, demand
 from ...runs.store import Store
 
 LOOK_SECONDS = 0.1
@@ -81,13 +82,12 @@ class Jobs(ABC, Generic[J]):
     kinds of jobs that share this lock, only one runs.
     """
 
-    kind: ClassVar[str]
-    """What `hosted.check_fill` calls one."""
+    kind: ClassVar[Kind]
 
     def __init__(
         self, store: Store, processes: int | None = None, alone: threading.Lock | None = None
     ) -> None:
-        self.store, self.processes = store, processes
+        self.store, self.processes = store, processes or store.policy.processes or cores()
         self.alone = alone or threading.Lock()
         self._jobs: list[J] = []
         self._lock = threading.Lock()
@@ -97,9 +97,9 @@ class Jobs(ABC, Generic[J]):
     def _train(self, job: J) -> None:
         """Do the job, until its end or until it is `stopped`."""
 
-    def _join(self, wanted: J) -> J:
-        """The open job that does the same, or this one from now on. Raises Refused."""
-        texts.check(wanted.configs)
+    def _join(self, wanted: J, seconds: float) -> J:
+        """The open job that does the same, or this one from now on, which takes so many estimated seconds
+        here. Raises Refused."""
         with self._lock:
             opened = [job for job in self._jobs if not job.stopped]
             for job in opened:
@@ -107,7 +107,9 @@ class Jobs(ABC, Generic[J]):
                     return job
             own = sum(job.visitor == wanted.visitor for job in opened)
             near = sum(job.whose == wanted.whose for job in opened)
-            hosted.check_fill(self.kind, own, near, len(opened))
+            there = Open(own, near, len(opened))
+            demand(self.store.policy.may_fill(self.kind, wanted.configs, seconds, there))
+            texts.check(wanted.configs)
             self._jobs.append(wanted)
             self._order()
             if self._thread is None:
