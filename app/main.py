@@ -59,7 +59,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     """What the server does beside its answers, from its start to its end."""
     log_limit.install()
     asyncio.get_running_loop().run_in_executor(None, open_store)
-    async with left_sessions.closing():
+    async with left_sessions.closing(allowed.left):
         yield
 
 

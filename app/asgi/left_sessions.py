@@ -16,7 +16,6 @@ from typing import Any
 import streamlit as st
 from streamlit import runtime
 
-from ..session.policy import policy
 from .tuning import trim
 
 SWEEP_SECONDS = 2.0
@@ -25,17 +24,19 @@ TRIM_SECONDS = 20.0
 
 
 @asynccontextmanager
-async def closing() -> AsyncIterator[None]:
-    """Close left sessions while the server runs."""
-    sweeping = asyncio.create_task(_sweep())
+async def closing(after: float | None) -> AsyncIterator[None]:
+    """Close left sessions while the server runs, `after` so many seconds or as many as Streamlit says."""
+    if after is None:
+        after = float(st.get_option("server.disconnectedSessionTTL"))
+    sweeping = asyncio.create_task(_sweep(after))
     try:
         yield
     finally:
         sweeping.cancel()
 
 
-async def _sweep() -> None:
-    sessions = Sessions()
+async def _sweep(after: float) -> None:
+    sessions = Sessions(after)
     closed, trimmed = 0, time.monotonic()
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
@@ -48,9 +49,10 @@ async def _sweep() -> None:
 
 
 class Sessions:
-    """The sessions of this server, and since when each has no page."""
+    """The sessions of this server, and since when each has no page: `after` so many seconds it is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, after: float) -> None:
+        self.after = after
         self._known: dict[str, Any] = {}
         self._left: dict[str, float] = {}
 
@@ -64,15 +66,10 @@ class Sessions:
                 self._left.pop(name, None)
                 continue
             left = self._left.setdefault(name, now)
-            if name in stored and now - left < _kept_seconds():
+            if name in stored and now - left < self.after:
                 continue
             server.close_session(name)
             session.shutdown()
             del self._known[name], self._left[name]
             closed += 1
         return closed
-
-
-def _kept_seconds() -> float:
-    left = policy().left
-    return float(st.get_option("server.disconnectedSessionTTL")) if left is None else left

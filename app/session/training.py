@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from normviz.config import RunConfig, estimated_seconds
 from normviz.execution.budget import default_slots
-from normviz.model import texts
 from normviz.policy import Refused
-from normviz.runs.store.queue import enqueue
+from normviz.runs.store.queue import enqueue, refusal
 
 from . import visitor
 from .backend import SharedBackend, known
@@ -105,6 +104,6 @@ def _is_busy(page_duel: Duel, backend: SharedBackend) -> bool:
 
 def _is_allowed(page_duel: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
     """Whether this server takes these runs; a shared one only where no other run waits."""
-    if policy().may(configs) or any(map(texts.obstacle, configs)):
+    if refusal(backend.store, configs) is not None:
         return False
     return not policy().is_shared or set(backend.store.queued()) <= page_duel.automatic

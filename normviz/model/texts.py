@@ -23,7 +23,7 @@ from pathlib import Path
 from ..config import RunConfig
 from ..home import VARIABLE, FolderError, home, write_private
 from ..limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
-from ..policy import Policy, Refused
+from ..policy import Policy
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
 
 
@@ -124,23 +124,17 @@ def read(key: str, data: Path | None = None) -> str:
     return content.decode()
 
 
-def check(configs: Iterable[RunConfig]) -> None:
-    """Raise Refused where one of these configs can't be trained here because of its text."""
+def obstacle(*configs: RunConfig) -> str | None:
+    """Why one of these configs can't be trained on its text here, as a sentence; None where all can."""
     for config in {(config.text, config.seq_len): config for config in configs}.values():
-        if why := obstacle(config):
-            raise Refused(why)
-
-
-def obstacle(config: RunConfig) -> str | None:
-    """Why a config's text can't be trained on here, as a sentence; None where it can."""
-    if not config.text:
-        return None
-    if why := lacking("this run", config.text):
-        return why
-    try:
-        check_length(about(config.text).characters, config.seq_len)
-    except TextError as error:
-        return str(error)
+        if not config.text:
+            continue
+        if why := lacking("this run", config.text):
+            return why
+        try:
+            check_length(about(config.text).characters, config.seq_len)
+        except TextError as error:
+            return str(error)
     return None
 
 

@@ -158,10 +158,10 @@ def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
     checked(at.button(key="fill").click().run())
     assert at.session_state["maps"].asked.values("steps") == "20000"
     assert not at.session_state["maps"].jobs
-    assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+    assert any("a page gives it up to 30 min" in words_of(error) for error in at.error)
     checked(at.run())
     assert at.button(key="fill").disabled
-    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
+    assert "a page gives it up to 30 min" in "".join(c.value for c in at.caption)
 
 
 def test_a_fill_can_be_stopped(maps) -> None:

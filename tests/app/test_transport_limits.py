@@ -14,7 +14,6 @@ from contextlib import ExitStack, suppress
 import pytest
 from backend_kit import wait_for
 from browser_kit import free_port
-from hosted_kit import turn_on
 from normviz.app.asgi import connection_limit, left_sessions, log_limit
 from normviz.app.asgi.rate_limit import RateLimit, Watcher
 from starlette.testclient import TestClient
@@ -23,7 +22,6 @@ from starlette.websockets import WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from normviz.home import shipped
-from normviz.policy import SHARED
 
 pytestmark = pytest.mark.slow
 
@@ -297,15 +295,14 @@ def test_left_sessions_are_closed_also_those_that_are_forgotten(
     server, now = Server(), [1000.0]
     monkeypatch.setattr(left_sessions.runtime, "get_instance", lambda: server)
     monkeypatch.setattr(left_sessions.time, "monotonic", lambda: now[0])
-    turn_on(monkeypatch)
     every = {name: Session(name) for name in ("open", "left", "forgotten")}
     server.stored, server.active = dict(every), set(every)
-    sessions = left_sessions.Sessions()
+    sessions = left_sessions.Sessions(30.0)
     assert sessions.sweep() == 0
     server.active = {"open"}
     del server.stored["forgotten"]
     assert sessions.sweep() == 1 and every["forgotten"].closed and not every["left"].closed
-    now[0] += (SHARED.left or 0) + 1
+    now[0] += 31.0
     assert sessions.sweep() == 1 and every["left"].closed and not every["open"].closed
 
 

@@ -325,7 +325,7 @@ MUTATIONS = (
     ),
     Mutation(
         "text-unchecked", "normviz/runs/store/queue.py",
-        "    demand(policy.may(configs))\n", "",
+        "    demand(refusal(store, configs))\n", "",
         "disabled check: a shared server queues a run on a text", f"{STORE} {HOSTED}",
     ),
     Mutation(
@@ -402,7 +402,7 @@ MUTATIONS = (
     ),
     Mutation(
         "memory-beyond-the-limit", "normviz/execution/budget.py",
-        "sum(held) + gib <= self.limits.all_gib", "sum(held) <= self.limits.all_gib",
+        "sum(held) + gib <= self.policy.all_gib", "sum(held) <= self.policy.all_gib",
         "a run begins though its memory is not there", "tests/execution",
     ),
     # duel
@@ -600,7 +600,7 @@ MUTATIONS = (
     ),
     Mutation(
         "map-of-a-text", "normviz/studies/maps/jobs.py",
-        "            demand(self.store.policy.may_fill(self.kind, wanted.configs, seconds, there))\n", "",
+        "self.store.policy.may_fill(self.kind, wanted.configs, seconds, there)", "None",
         "disabled check: a map of a shared server trains on a text",
         "tests/studies/maps tests/test_hosted.py tests/app/test_page_private.py",
     ),
@@ -876,7 +876,7 @@ MUTATIONS = (
     ),
     Mutation(
         "private-writing-shown", "app/views/duel/outcome.py",
-        'if not text or texts.lacking("this lane", text) is None:', "if True:",
+        'if not text or texts.is_here(text):', "if True:",
         "disabled check: what a model learned of a deleted text is shown",
         "tests/app/test_page_private.py tests/app/test_page_text.py tests/app/test_page_outcome.py",
     ),
@@ -894,8 +894,7 @@ MUTATIONS = (
     ),
     Mutation(
         "hosts-unguarded", "app/main.py",
-        "in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)",
-        "in (Connections, Uploads, VisitorCookie, FirstPaint)",
+        "*([] if allowed.is_shared else [Middleware(OwnHosts)])", "*[]",
         "disabled check: another site's name reaches a server at home",
         "tests/app/test_own_hosts.py tests/app/test_inbound.py tests/app/test_hostile_pages.py",
     ),

@@ -11,13 +11,12 @@ from normviz.catalog import PLACEMENTS
 from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
-from normviz.model import texts
 from normviz.runs import Run
+from normviz.runs.store.queue import refusal
 
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import capital, literal, source
-from ...session.policy import policy
 from ...widgets import page_links, placement
 from ...widgets.buttons import button
 from . import player, transport
@@ -34,7 +33,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         if beside is not None or any(lane.run is not None for lane in lanes):
             player.show(lanes, backend, beside)
         else:
-            st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
+            st.info(f"Nobody has run this yet on this server. {_what_now(lanes, backend)}.")
 
 
 def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
@@ -52,9 +51,9 @@ def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
         )  # fmt: skip
 
 
-def _what_now(lanes: list[Lane]) -> str:
+def _what_now(lanes: list[Lane], backend: SharedBackend) -> str:
     configs = [lane.config for lane in lanes]
-    if why := policy().may(configs) or next(filter(None, map(texts.obstacle, configs)), None):
+    if why := refusal(backend.store, configs):
         return capital(why)
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"
 

@@ -22,7 +22,6 @@ from ...session import duel, training, visitor
 from ...session.backend import SharedBackend, known
 from ...session.duel import Duel, control, leave, leave_duel
 from ...session.page_state import chosen
-from ...session.policy import policy
 from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import reported
@@ -137,12 +136,12 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             on_change=reported(count), args=(page_duel, backend), width="content",
         )  # fmt: skip
         st.session_state.setdefault(training.SWITCH, True)
-        shared_server = " and no run waits in the queue" if policy().is_shared else ""
         st.toggle(
             "Train by itself", key=training.SWITCH, on_change=reported(training.by_itself),
             args=(page_duel, backend), persist_state="session",
             help="After a change of a setting, lanes without a stored result train at once, if that takes "
-            f"up to about {training.LONGEST_SECONDS:g} s{shared_server}. Longer runs need a click on Train.",
+            f"up to about {training.LONGEST_SECONDS:g} s, on a shared server only while no run "
+            "waits. Longer runs need a click on Train.",
         )  # fmt: skip
         st.page_link(page_links.named("Runs"), label="Earlier runs")
 

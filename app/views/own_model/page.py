@@ -201,12 +201,7 @@ def _lines() -> None:
     st.code(LOOK, language="python")
     st.markdown("While it trains, in your own loop, with the charts of this product:")
     st.code(WATCH, language="python")
-    if policy().own_models:
-        st.caption(
-            "The run is a row of the page Runs while it trains, and can be a lane of the Duel page."
-        )
-    else:
-        st.caption(
-            "The run is a row of the page Runs of NormViz on your own machine. This server is shared, and "
-            "takes no runs of own models."
-        )
+    st.caption(
+        "While it trains, the run is a row of the page Runs of NormViz on your own machine, and can be a "
+        "lane of the Duel page there. A shared server takes no runs of own models."
+    )

@@ -253,6 +253,11 @@ def _cost(config: str) -> tuple[float, int]:
     return estimated_seconds(known), known.steps
 
 
+def refusal(store: Store, configs: Sequence[RunConfig]) -> str | None:
+    """The sentence that refuses runs of these settings here, whoever asks; None where they may be queued."""
+    return store.policy.may(configs) or texts.obstacle(*configs)
+
+
 def enqueue(
     store: Store,
     configs: Sequence[RunConfig],
@@ -268,8 +273,7 @@ def enqueue(
     Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained on here.
     """
     policy = store.policy
-    demand(policy.may(configs))
-    texts.check(configs)
+    demand(refusal(store, configs))
     with store.db.transaction() as db:
         if not policy.is_shared:
             return join_all(db, configs, visitor, paused, address)

@@ -108,8 +108,10 @@ class Jobs(ABC, Generic[J]):
             own = sum(job.visitor == wanted.visitor for job in opened)
             near = sum(job.whose == wanted.whose for job in opened)
             there = Open(own, near, len(opened))
-            demand(self.store.policy.may_fill(self.kind, wanted.configs, seconds, there))
-            texts.check(wanted.configs)
+            demand(
+                self.store.policy.may_fill(self.kind, wanted.configs, seconds, there)
+                or texts.obstacle(*wanted.configs)
+            )
             self._jobs.append(wanted)
             self._order()
             if self._thread is None:
