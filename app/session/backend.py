@@ -23,6 +23,7 @@ from normviz.runs.store.repair import opened as open_store
 
 from . import visitor
 from .open_pages import OpenPages
+from .policy import policy
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _open() -> SharedBackend:
 
 
 def _made() -> SharedBackend:
-    store, problem = open_store(again=folder() is not None)
+    store, problem = open_store(again=folder() is not None, policy=policy())
     _server.folder = store.folder
     if problem is not None:
         _server.problems.append(problem)

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.runs import Run
-from normviz.runs.store.cells import Open
+from normviz.runs.store.cells import OpenCells
 
 from . import visitor
 from .backend import watchers
@@ -16,19 +15,17 @@ from .backend import watchers
 
 def begin() -> None:
     """Start a script run's report. The session's duel counts as shown on every page."""
-    if hosted.limits() is not None:
-        duel = st.session_state.get("duel")
-        opened = (*duel.runs, *duel.extra) if duel else ()
-        watchers().begin(visitor.session(), [run for run in opened if run is not None])
+    duel = st.session_state.get("duel")
+    opened = (*duel.runs, *duel.extra) if duel else ()
+    watchers().begin(visitor.session(), [run for run in opened if run is not None])
 
 
 def runs(shown: Iterable[Run]) -> None:
     """Report that the page shows these runs."""
-    if hosted.limits() is not None:
-        watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
+    watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
 
 
-def cells(shown: Open | None) -> None:
+def cells(shown: OpenCells | None) -> None:
     """Report that the page shows these cells."""
-    if hosted.limits() is not None and shown is not None:
+    if shown is not None:
         watchers().has_open(visitor.session(), shown.runs.values())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
-from normviz.cores import cores
 from normviz.formats import duration
-from normviz.runs.store.cells import Open
+from normviz.runs.store.cells import OpenCells
+
+from ..session.policy import policy
 
 
-def progress(opened: Open, missing: int, total: int) -> None:
+def progress(opened: OpenCells, missing: int, total: int) -> None:
     """A bar: of `total` runs so many are `missing`. While none of them trains, what they wait for."""
     if not opened.running:
         n = opened.before
@@ -20,6 +20,6 @@ def progress(opened: Open, missing: int, total: int) -> None:
             else "Waits for a process that trains: a few seconds."
         )
         return
-    left = duration(opened.seconds / (hosted.processes() or cores()))
+    left = duration(opened.seconds / policy().cells_at_once)
     done = max(0, total - missing)
     st.progress(min(1.0, done / total), f"{done} of {total} runs, about {left} left")

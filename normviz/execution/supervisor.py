@@ -16,7 +16,6 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
-from .. import hosted
 from ..config import estimated_gib, is_quick
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError, pictures
@@ -102,11 +101,11 @@ class Worker:
 
 class Supervisor:
     """One per store. `slots` runs train at once; paused ones do not count. So do, beside them and at a low
-    priority, as many cells of maps and claims as `hosted.processes` allows."""
+    priority, as many cells of maps and claims as the policy allows."""
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.housekeeper, self.budget = Housekeeper(store), Budget()
+        self.housekeeper, self.budget = Housekeeper(store), Budget(store.policy)
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -117,7 +116,7 @@ class Supervisor:
         self.spares: list[Worker] = []
         self.patient: list[Worker] = []
         """Warm workers that get cells alone."""
-        self.cells = hosted.processes() or slots
+        self.cells = store.policy.processes or slots
         self.startup = Startup(store.folder)
         self.busy: dict[int, Worker] = {}
         self.ready = False
@@ -334,7 +333,7 @@ class Supervisor:
             self.busy[run].end()
 
     def stop_unwatched(self) -> None:
-        """In hosted mode, stop runs that no open page has shown for a while, and keep the store's limit."""
+        """Stop runs that no open page of a shared server has shown for a while; keep the store's limit."""
         for run in self.housekeeper.round():
             if run in self.busy:
                 self.busy[run].end()
@@ -386,11 +385,11 @@ def serve(slots: int | None = None) -> int:
         )  # servers hold it for a moment, to test whether a supervisor lives
     except Timeout:
         return 0
-    log.begin()
+    log.begin(store.policy.is_shared)
     heartbeat = Heartbeat(store.folder)
     gone = threading.Event()
     threading.Thread(target=_wait_for_eof, args=(gone,), daemon=True).start()
-    slots = slots or default_slots()
+    slots = slots or default_slots(store.policy)
     supervisor = Supervisor(store, slots)
     began = False
     try:

@@ -43,12 +43,12 @@ def main(pipe: Connection, folder: Path) -> None:
     """Warm up, report it, wait for the number of a run, and train it. Ends when the supervisor does."""
     from . import preload
 
-    log.begin()
     _prefer_for_oom_kill()
     for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
         pass
     supervisor = Parent(pipe)
     store, warm = Store(folder), True
+    log.begin(store.policy.is_shared)
     while warm:
         supervisor.send("warm")
         run: int = supervisor.receive()

@@ -108,9 +108,9 @@ def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
 ) -> None:
     asked, ended = small(), [False]
 
-    def look(*_: object) -> cells_of_store.Open | None:
+    def look(*_: object) -> cells_of_store.OpenCells | None:
         """Open at the page's first look, and not after that."""
-        opened = cells_of_store.Open({}, frozenset(), frozenset("a"), 0, 1.0)
+        opened = cells_of_store.OpenCells({}, frozenset(), True, 0, 1.0)
         found, ended[0] = None if ended[0] else opened, True
         return found
 
@@ -158,10 +158,10 @@ def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps, folder: Path)
     checked(at.button(key="fill").click().run())
     assert at.session_state["maps"].asked.values("steps") == "20000"
     assert Store(folder).queued(cells=True) == []
-    assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+    assert any("a page gives it up to 30 min" in words_of(error) for error in at.error)
     checked(at.run())
     assert at.button(key="fill").disabled
-    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
+    assert "a page gives it up to 30 min" in "".join(c.value for c in at.caption)
 
 
 def test_a_map_is_filled_from_the_queue_and_stopped(maps, folder: Path) -> None:

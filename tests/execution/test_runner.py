@@ -469,7 +469,7 @@ def measure(store: Store, seeds: range) -> list[Lane]:
 def test_cells_train_beside_runs_as_here_and_stop(store: Store) -> None:
     configs = [SHORT.replace(lr=lr, data_seed=77) for lr in (0.001, 0.01, 0.1)]
     broken = SHORT.replace(device="cuda", data_seed=77)
-    cells.ask(store, [*configs, broken], "a")
+    cells.ask(store, [*configs, broken], "map", "a")
     keys = [config.key for config in (*configs, broken)]
     wait_for(lambda: cells.opened(store, keys, "a") is None, "the ends")
     for config in configs:
@@ -479,12 +479,12 @@ def test_cells_train_beside_runs_as_here_and_stop(store: Store) -> None:
     (why,) = cells.failures(store, keys)
     assert "CUDA" in why
     long = [LONG.replace(init_seed=n, data_seed=77) for n in range(4)]
-    cells.ask(store, long, "a")
+    cells.ask(store, long, "map", "a")
     keys = [config.key for config in long]
     wait_for(lambda: (opened := cells.opened(store, keys, "a")) and opened.running, "a cell")
     lane = Lane(store, SHORT)  # it needs none of their processes
     lane.reach("finished")
-    cells.stop(store, keys)
+    cells.stop(store, keys, "a")
     wait_for(lambda: cells.opened(store, keys, "a") is None, "the stop")
     assert not cells.failures(store, keys) and store.latest(long[0].key) is None
 
@@ -492,7 +492,7 @@ def test_cells_train_beside_runs_as_here_and_stop(store: Store) -> None:
 def test_a_lab_measures_as_here(store: Store) -> None:
     claim = next(claim for claim in CLAIMS if claim.lab == "norms")
     config = claim.cells(1)[0].config
-    cells.ask(store, [config], "a", lab="norms")
+    cells.ask(store, [config], "claim", "a", lab="norms")
     wait_for(lambda: cells.reading(store, "norms", config), "the reading")
     run = cells.reading(store, "norms", config)
     assert run is not None

@@ -148,7 +148,7 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(
 
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock is not looked at; a machine that slept wakes with its runs."""
-    turn_on(monkeypatch, grace=5.0)
+    turn_on(monkeypatch, store, grace=5.0)
     caretaker, now, wall = Housekeeper(store), time.monotonic(), time.time()
     run = store.enqueue(SHORT, visitor="a")
     clock = [now]
@@ -169,7 +169,7 @@ def test_while_the_disk_is_full_nobody_is_taken_for_gone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages can't write that they watch."""
-    turn_on(monkeypatch, grace=5.0)
+    turn_on(monkeypatch, store, grace=5.0)
     full: list[str | None] = ["The disk is full"]
     monkeypatch.setattr(housekeeping, "scarce", lambda folder: full[0])
     clock = [time.monotonic()]
@@ -194,7 +194,7 @@ def test_an_end_that_can_not_be_written_keeps_nothing_else_from_its_turn(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is written down later, with its own reason."""
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     supervised, unwatched = Supervisor(store, 1), store.enqueue(SHORT, visitor="a")
     stopped = store.enqueue(SHORT, visitor="b")
     store.control(stopped, "stop")
@@ -246,7 +246,7 @@ def test_who_pauses_most_loses_their_first_ones() -> None:
 def test_all_open_pages_are_told_in_one_write(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     pages = {"one", "two", "gone"}
     watchers = OpenPages(store, pages.__contains__)
     seen, other, ended = (store.enqueue(SHORT, visitor="a") for _ in range(3))
@@ -270,7 +270,7 @@ def test_all_open_pages_are_told_in_one_write(
 def test_two_servers_of_one_store_tell_of_their_own_pages(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     servers = [OpenPages(Store(store.folder), lambda page: True) for _ in range(2)]
     runs = [store.enqueue(SHORT, visitor=visitor) for visitor in "ab"]
     for watchers, run in zip(servers, runs, strict=True):
@@ -289,7 +289,7 @@ def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
 
 
 def test_cells_that_nobody_has_open_are_stopped_like_runs(store: Store) -> None:
-    cells.ask(store, [SHORT], "a")
+    cells.ask(store, [SHORT], "map", "a")
     (cell,) = store.queued(cells=True)
     assert store.view_counts() == {cell: 0}
     store.count_views([cell])

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.formats import duration
-from normviz.hosted import Refused
+from normviz.policy import Refused, demand
 from normviz.runs.engines import computed_by
 from normviz.runs.store import cells
-from normviz.runs.store.cells import Open
+from normviz.runs.store.cells import OpenCells
 from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import key, keys, missing_here, result_here
 from normviz.studies.claims.sentences import expected
 from normviz.studies.claims.stored import ClaimResult, shipped_result
-from normviz.studies.maps import Cell, cores
+from normviz.studies.maps import Cell
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence
+from ...session.policy import policy
 from ...widgets.buttons import button
 from ...widgets.cells import progress
 from ...widgets.polling import poll
@@ -44,7 +44,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if left:
             _offer(claim, left)
-        if opened is not None and (opened.mine or not hosted.limits()):
+        if opened is not None and opened.may_stop:
             button("Stop", _stop, claim, backend, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
@@ -52,24 +52,20 @@ def show(claim: Claim, backend: SharedBackend) -> None:
     poll(_tick, TICK_SECONDS, opened is not None, claim, backend)
 
 
-def _opened(claim: Claim, backend: SharedBackend) -> Open | None:
+def _opened(claim: Claim, backend: SharedBackend) -> OpenCells | None:
     """The claim's cells that wait or train, whoever asked for them."""
     return cells.opened(backend.store, keys(claim), visitor.me())
 
 
 def _stop(claim: Claim, backend: SharedBackend) -> None:
-    cells.stop(backend.store, keys(claim), visitor.me() if hosted.limits() else None)
+    cells.stop(backend.store, keys(claim), visitor.me())
 
 
 def _offer(claim: Claim, left: list[Cell]) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
-    processes = hosted.processes() or cores()
-    seconds = _seconds(claim)
-    too_long = ""
-    try:
-        hosted.check_minutes(seconds)
-    except Refused as why:
-        too_long = f" Not here: {why}."
+    processes, seconds = policy().cells_at_once, _seconds(claim)
+    why = policy().may_take("claim", seconds)
+    too_long = f" Not here: {why}." if why else ""
     button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
@@ -80,15 +76,17 @@ def _offer(claim: Claim, left: list[Cell]) -> None:
 
 
 def _seconds(claim: Claim) -> float:
-    return expected(claim, shipped_result(claim), None, hosted.processes() or cores())
+    return expected(claim, shipped_result(claim), None, policy().cells_at_once)
 
 
 def _run(claim: Claim) -> None:
     try:
-        hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
+        demand(
+            policy().may_take("claim", _seconds(claim))
+        )  # a script can press a button that is off
         store = shared().store
         configs = [cell.config for cell in missing_here(store, claim)]
-        cells.ask(store, configs, visitor.me(), visitor.address(), claim.lab)
+        cells.ask(store, configs, "claim", visitor.me(), visitor.address(), claim.lab)
     except Refused as why:
         st.session_state["claim_refused"] = str(why)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.config import estimated_seconds
 from normviz.formats import duration
-from normviz.hosted import Refused
+from normviz.policy import Refused
 from normviz.runs.engines import computed_by
 from normviz.runs.store import cells
-from normviz.runs.store.cells import Open
-from normviz.studies.maps import Cell, cores
+from normviz.runs.store.cells import OpenCells
+from normviz.studies.maps import Cell
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.results import GridResults
 
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, adopt_cells, shared
-from ...session.markdown import literal, sentence
+from ...session.markdown import capital, literal, sentence
+from ...session.policy import policy
 from ...widgets import glossary
 from ...widgets.buttons import button
 from ...widgets.cells import progress
@@ -26,6 +26,7 @@ from . import charts
 from .state import Maps
 
 TICK_SECONDS = 0.5
+SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
     "the loss was still falling: undertrained, not unstable. The line ([[frontier]]) is the largest "
@@ -57,17 +58,17 @@ def _keys(page_maps: Maps) -> list[str]:
     return [cell.key for cell in page_maps.asked.grid.cells]
 
 
-def _opened(page_maps: Maps, backend: SharedBackend) -> Open | None:
+def _opened(page_maps: Maps, backend: SharedBackend) -> OpenCells | None:
     """The maps' cells that wait or train, whoever asked for them."""
     return cells.opened(backend.store, _keys(page_maps), visitor.me())
 
 
 def _stop(page_maps: Maps, backend: SharedBackend) -> None:
-    cells.stop(backend.store, _keys(page_maps), visitor.me() if hosted.limits() else None)
+    cells.stop(backend.store, _keys(page_maps), visitor.me())
 
 
 def _actions(
-    page_maps: Maps, results: GridResults, opened: Open | None, backend: SharedBackend
+    page_maps: Maps, results: GridResults, opened: OpenCells | None, backend: SharedBackend
 ) -> None:
     missing = results.missing
     if opened is None and not missing:
@@ -76,43 +77,26 @@ def _actions(
         horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
     ):  # fmt: skip
         if left := [cell for cell in missing if opened is None or cell.key not in opened.runs]:
-            _offer(page_maps, left, backend)
-        if opened is not None and (opened.mine or not hosted.limits()):
+            _offer(page_maps, left)
+        if opened is not None and opened.may_stop:
             button("Stop", _stop, page_maps, backend, key="stop_fill", icon=":material/stop:",
                    help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
-def _offer(page_maps: Maps, missing: list[Cell], backend: SharedBackend) -> None:
-    """The button to fill the missing cells, with an estimate of the time, or why it is disabled."""
-    processes, seconds = _takes(missing)
-    is_long = seconds > 60 * hosted.fill_minutes()
-    button("Fill the map" + ("s" if _count(page_maps) > 1 else ""), _fill, page_maps, backend, type="primary",
-           key="fill", icon=":material/play_arrow:", disabled=is_long)  # fmt: skip
-    stored = len(page_maps.asked.grid.cells) - len(missing)
-    words = f"{len(missing)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
+def _offer(page_maps: Maps, left: list[Cell]) -> None:
+    """The button to fill the cells that are left, with an estimate of the time, or why it is disabled."""
+    processes = policy().cells_at_once
+    seconds = sum(estimated_seconds(cell.config) for cell in left) / processes
+    too_long = policy().may_take("map", seconds)
+    button("Fill the map" + ("s" if _count(page_maps) > 1 else ""), _fill, page_maps, type="primary",
+           key="fill", icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
+    stored = len(page_maps.asked.grid.cells) - len(left)
+    words = f"{len(left)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
     words += f"; {stored} are stored already." if stored else "."
-    if is_long:
-        words += f" {_too_long()}"
-    elif hosted.limits():
-        words += (
-            f" This shared server gives a visitor {hosted.fill_minutes():g} min of maps and claims."
-        )
-    st.caption(words)
+    more = f"{capital(too_long)}: {SHORTER}." if too_long else policy().maps_summary()
+    st.caption(f"{words} {more}".strip())
     if page_maps.refused:
         st.error(page_maps.refused)
-
-
-def _takes(missing: list[Cell]) -> tuple[int, float]:
-    """The number of processes that fill the cells, and the estimated seconds."""
-    processes = hosted.processes() or cores()
-    return processes, sum(estimated_seconds(cell.config) for cell in missing) / processes
-
-
-def _too_long() -> str:
-    return (
-        f"A page fills at most {hosted.fill_minutes():g} min: give fewer values or steps, or run the "
-        "command below in a terminal."
-    )
 
 
 def _count(page_maps: Maps) -> int:
@@ -126,16 +110,12 @@ def _axis(page_maps: Maps, field: str) -> tuple:
     return axis.values if axis else ()
 
 
-def _fill(page_maps: Maps, backend: SharedBackend) -> None:
-    page_maps.refused = None
-    missing = looked(page_maps, backend).missing
-    if _takes(missing)[1] > 60 * hosted.fill_minutes():
-        # The settings changed at the moment of the click, after the button was rendered.
-        page_maps.refused = _too_long()
-        return
+def _fill(page_maps: Maps) -> None:
+    page_maps.refused, backend = None, shared()
     try:
-        configs = [cell.config for cell in missing]
-        cells.ask(backend.store, configs, visitor.me(), visitor.address())
+        # The settings may have changed at the moment of the click, after the button was rendered.
+        configs = [cell.config for cell in looked(page_maps, backend).missing]
+        cells.ask(backend.store, configs, "map", visitor.me(), visitor.address())
     except Refused as why:
         page_maps.refused = sentence(str(why))
 

@@ -14,6 +14,7 @@ from normviz.studies.maps.standard import MAPS
 from ...session import address
 from ...session.markdown import sentence
 from ...session.page_state import PageState, chosen
+from ...session.policy import policy
 
 
 @dataclass
@@ -40,7 +41,8 @@ def maps() -> Maps:
     if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
-            notices = texts.link_notices(cell.config for cell in page_maps.asked.grid.cells)
+            configs = [cell.config for cell in page_maps.asked.grid.cells]
+            notices = texts.link_notices(configs, policy())
             page_maps.notices = (*CODEC.others(params), *notices)
         except ValueError as error:
             page_maps.complaint = (

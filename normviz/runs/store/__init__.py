@@ -20,10 +20,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import hosted
 from ...config import RunConfig
 from ...home import home
 from ...observed import Observed
+from ...policy import Policy, Refused, from_environment
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
 from .. import Recording, Run, Steps
@@ -79,11 +79,13 @@ def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = No
 class Store:
     """The store in a folder, by default the user's data folder. Safe to share among threads.
 
-    Its methods raise StoreError where the file can't be used.
+    `policy` says what may be queued and shown: by default what the environment chooses. Its methods raise
+    StoreError where the file can't be used.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, policy: Policy | None = None) -> None:
         self.folder = folder or home()
+        self.policy = from_environment() if policy is None else policy
         self.db = Database(self.folder / FILE)
 
     # What pages write
@@ -115,7 +117,7 @@ class Store:
                 (row["reach"], run)
                 for row in rows
                 if row is not None
-                and (run := known(row)) is not None
+                and (run := known(row, self.policy.own_text)) is not None
                 and run.is_open
                 and not run.is_observed
             ]
@@ -181,7 +183,7 @@ class Store:
     def run(self, run: int) -> Run | None:
         """The run of a number, or None where there is none or it can't be read."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
-        return known(row) if row else None
+        return known(row, self.policy.own_text) if row else None
 
     def latest(self, key: str) -> Run | None:
         """The best run to show for a config: a finished one, else an open one, else any; of equals the
@@ -248,7 +250,7 @@ class Store:
     def listed(self, wanted: Query, limit: int, offset: int = 0) -> QueryResult:
         """At most `limit` wanted runs after `offset` others: newest first, cells of
         sweeps after all others, shipped ones last."""
-        return listed(self.db.connection, wanted, limit, offset)
+        return listed(self.db.connection, wanted, limit, offset, self.policy.own_text)
 
     def losses(self, run: int) -> NDArray[np.float64]:
         """The losses [n] of a run in nats, with NaN and inf. Raises StoreUnreadable for damaged ones."""
@@ -305,10 +307,10 @@ class Store:
     # What a watch writes (`normviz.watch`)
 
     def observe(self, config: Observed, started: Started, probes: Sequence[str]) -> int:
-        """Store that this process observes a run; returns its number. A hosted server raises StoreError."""
-        if hosted.limits() is not None:
-            raise StoreError(
-                "a hosted server stores no runs of own models: watch with to=None or a path"
+        """Store that this process observes a run; returns its number. A shared server raises Refused."""
+        if not self.policy.own_models:
+            raise Refused(
+                "this is a shared server, which stores no runs of own models: give to=None or a path"
             )
         with self.db.transaction() as db:
             run = _insert(db, config, "running", "observed", probes)

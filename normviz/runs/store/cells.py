@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ... import hosted
-from ...config import RunConfig, estimated_seconds
-from ...hosted import Refused
+from ...config import RunConfig
 from ...model import texts
+from ...policy import Kind, Open, Policy, demand
 from .. import Recording, Run
 from ..run import reading_key
 from . import queue, retention
@@ -25,19 +24,22 @@ if TYPE_CHECKING:
     from . import Store
 
 
+OPEN = "status IN ('queued', 'running')"
+
+
 @dataclass(frozen=True)
-class Open:
+class OpenCells:
     """Open cells: their numbers by key.
 
-    running  those that a process has now
-    mine     those that this visitor asked for
-    before   cells of others that come before the first of these
-    seconds  estimated seconds of one core for all of them
+    running   those that a process has now
+    may_stop  whether this visitor may stop some of them
+    before    cells of others that come before the first of these
+    seconds   estimated seconds of one core for all of them
     """
 
     runs: Mapping[str, int]
     running: frozenset[str]
-    mine: frozenset[str]
+    may_stop: bool
     before: int
     seconds: float
 
@@ -45,24 +47,25 @@ class Open:
 def ask(
     store: Store,
     configs: Sequence[RunConfig],
+    kind: Kind,
     visitor: str | None,
     address: str = "",
     lab: str = "",
 ) -> None:
-    """Queue cells for a visitor, in this order, readings of a `lab` where one is named; those that wait or
-    train already are not queued again. `address` is a name of the visitor's network address.
+    """Queue the cells of a map or a claim for a visitor, in this order, readings of a `lab` where one is
+    named; those that wait or train already are not queued again. `address` is a name of the visitor's network
+    address.
 
     Raises Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained
     on here.
     """
-    hosted.check(configs)
-    texts.check(configs)
+    demand(texts.obstacle(*configs))
     origin = "reading" if lab else "sweep"
     with store.db.transaction() as db:
-        wanted = {reading_key(lab, it) if lab else it.key: it for it in configs}
-        opened = {row["key"] for row in _rows(db, wanted, "status IN ('queued', 'running')")}
-        new = [config for key, config in wanted.items() if key not in opened]
-        _check(db, sum(map(estimated_seconds, new)), visitor, address)
+        wanted = {reading_key(lab, config) if lab else config.key: config for config in configs}
+        there = {row["key"] for row in _rows(db, wanted, OPEN)}
+        new = [config for key, config in wanted.items() if key not in there]
+        demand(store.policy.may_fill(kind, new, _minutes(db, visitor, address, store.policy)))
         db.execute(
             f"DELETE FROM runs WHERE status = 'failed' AND {CELL} AND key IN "
             "(SELECT value FROM json_each(?))",
@@ -72,45 +75,31 @@ def ask(
             queue.join(db, config, visitor, address=address, origin=origin, lab=lab)
 
 
-def _check(db: sqlite3.Connection, new: float, visitor: str | None, address: str) -> None:
-    """Raises Refused where cells of `new` estimated seconds more are too many."""
-    here, limit = hosted.limits(), hosted.store_bytes()
-    if here is None:
-        return
-    rows = db.execute(
-        f"SELECT visitor, address, config FROM runs WHERE status IN ('queued', 'running') AND {CELL}"
-    ).fetchall()
-    costs = [(row, queue.cost(row["config"])[0] / 60) for row in rows]
-    mine = sum(cost for row, cost in costs if visitor and row["visitor"] == visitor)
-    near = sum(cost for row, cost in costs if address and row["address"] == address)
-    for whose, open_minutes, most in (
-        ("you asked for", mine, here.fill_minutes),
-        ("your network address asked for", near, here.address_minutes),
-        ("all visitors asked for", sum(cost for _, cost in costs), here.all_minutes),
-    ):
-        if open_minutes and open_minutes + new / 60 > most:
-            raise Refused(
-                f"the maps and claims that {whose} and that have not ended take about {open_minutes:.1f} min "
-                f"of one core, and this shared server takes up to {most:g} min of them at once: try again "
-                "when one has ended"
-            )
-    if limit is not None and retention.is_full(db, limit):
-        raise Refused(queue.STORE_FULL)
+def _minutes(db: sqlite3.Connection, visitor: str | None, address: str, policy: Policy) -> Open:
+    """The estimated minutes of one core of the open cells that count when a visitor asks for more."""
+    rows = db.execute(f"SELECT visitor, address, config FROM runs WHERE {OPEN} AND {CELL}")
+    costs = [(row, queue.cost(row["config"])[0] / 60) for row in rows.fetchall()]
+    return Open(
+        sum(cost for row, cost in costs if row["visitor"] == visitor),
+        sum(cost for row, cost in costs if row["address"] == address) if address else None,
+        sum(cost for _, cost in costs),
+        policy.store_bytes is not None and retention.is_full(db, policy.store_bytes),
+    )
 
 
-def opened(store: Store, keys: Sequence[str], visitor: str | None) -> Open | None:
+def opened(store: Store, keys: Sequence[str], visitor: str) -> OpenCells | None:
     """The open cells among these keys; None where none is open."""
     db = store.db.connection
-    rows = _rows(db, keys, "status IN ('queued', 'running')")
+    rows = _rows(db, keys, OPEN)
     if not rows:
         return None
     runs = {row["key"]: row["id"] for row in rows}
     order = queue.queued(db, cells=True)
     first = next((n for n, run in enumerate(order) if run in set(runs.values())), 0)
-    return Open(
+    return OpenCells(
         runs,
         frozenset(row["key"] for row in rows if row["status"] == "running"),
-        frozenset(row["key"] for row in rows if row["visitor"] == visitor),
+        any(store.policy.may_steer(row["visitor"], visitor) for row in rows),
         first,
         sum(queue.cost(row["config"])[0] for row in rows),
     )
@@ -122,11 +111,11 @@ def failures(store: Store, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(row["message"] or "it ended without a word" for row in rows))
 
 
-def stop(store: Store, keys: Sequence[str], visitor: str | None = None) -> None:
-    """Stop the open cells among these keys, or those that a `visitor` asked for; what has ended is kept."""
+def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
+    """Stop the open cells among these keys that a visitor may stop; what has ended is kept."""
     with store.db.transaction() as db:
-        for row in _rows(db, keys, "status IN ('queued', 'running')"):
-            if visitor is not None and row["visitor"] != visitor:
+        for row in _rows(db, keys, OPEN):
+            if not store.policy.may_steer(row["visitor"], visitor):
                 continue
             if row["status"] == "queued" and row["turn"] is not None:
                 db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
@@ -140,7 +129,7 @@ def stop(store: Store, keys: Sequence[str], visitor: str | None = None) -> None:
 def reading(store: Store, lab: str, config: RunConfig) -> Run | None:
     """What a lab measured of a config here, or None."""
     rows = _rows(store.db.connection, [reading_key(lab, config)], "status = 'finished'")
-    return known(rows[-1]) if rows else None
+    return known(rows[-1], store.policy.own_text) if rows else None
 
 
 def began(store: Store, run: int) -> None:

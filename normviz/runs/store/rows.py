@@ -13,7 +13,6 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ... import hosted
 from ...config import RunConfig
 from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
@@ -93,15 +92,15 @@ LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
 
 
-def known(row: sqlite3.Row) -> Run | None:
+def known(row: sqlite3.Row, own_text: bool) -> Run | None:
     """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
-    on a shared server a run on somebody's own text: strangers could read the text in its losses, and in what
+    without `own_text` a run on somebody's own text: strangers could read the text in its losses, and in what
     its model wrote."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    if hosted.limits() is not None and getattr(run.config, "text", ""):
+    if not own_text and getattr(run.config, "text", ""):
         return None
     fits = (
         row["key"] == run.key
