@@ -252,6 +252,12 @@ class RunConfig(BaseModel):
         return self.seq_len if FAMILIES[self.family].is_recurrent else self.depth
 
     @property
+    def moves_alike(self) -> bool:
+        """Whether one rate, weight decay and eps move all parameters, in the one flat buffer."""
+        alike = (self.decay_on, self.parametrisation) == ("all", "standard")
+        return alike and self.optimizer != "muon"
+
+    @property
     def times_base_width(self) -> float:
         """m of muP: width over its base of 32; 1 in the standard parametrisation."""
         return 1.0 if self.parametrisation == "standard" else self.width / BASE_WIDTH

@@ -15,8 +15,8 @@ from ..observed import Settings
 class Started:
     """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads.
 
-    `engine` computes the steps, "eager" or "tape"; `why` is a sentence where the tape was wanted and
-    does not run this config here, else "".
+    `engine` computes the steps, "eager", "tape" or "captured"; `why` is a sentence where another one was
+    wanted and does not run this config here, else "".
     """
 
     config: Settings

@@ -20,13 +20,15 @@ from ..model.flat import Flat, profile
 from ..model.init import initialise
 from ..model.transformer import Transformer
 from ..native.library import Unavailable
+from .captured import Captured
 from .divergence import DivergenceGuard
 from .eager import Eager
-from .engine import Choice, Engine
+from .engine import Choice, Engine, Unsupported
 from .events import Edited, Event, Finished, Started, Step
 from .schedule import held_out_at, lr_at, peak_at, recorded, with_lr
-from .tape.compile import Unsupported
 from .tape.engine import Tape
+
+ENGINES: dict[Choice, type[Eager]] = {"tape": Tape, "captured": Captured, "eager": Eager}
 
 SAMPLE = 80
 """Characters that a trained model writes."""
@@ -46,29 +48,30 @@ def train(
     also_at: Collection[int] = (),
     record: Collection[int] | None = None,
     begun: tuple[Transformer, Task] | None = None,
-    engine: Choice = "tape",
+    engine: Choice = "auto",
+    device: str | None = None,
 ) -> Generator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
     measures at initialisation and stops. To keep the trained model, make it by `begin` and pass it as
-    `begun`. Where the tape does not run the config, eager does, and `Started` says why. Raises
+    `begun`. `device` replaces the config's. Where the engine does not run the config, eager does, and `Started` says why. Raises
     ConfigError for a device that this machine does not have.
     """
     knobs = knobs or Knobs()
-    device = find_device(config.device)
+    where = find_device(device or config.device)
     model, task = begun or begin(config)
-    if device.type != "cpu":
-        model.to(device)  # buffers; the parameters move into the flat buffer next
-    flat = Flat(model, device)
+    if where.type != "cpu":
+        model.to(where)  # buffers; the parameters move into the flat buffer next
+    flat = Flat(model, where)
     runs, why = choose(engine, config, model, flat)
     wanted = {*(recorded(config) if record is None else record), *also_at}
     evaluated = held_out_at(config)
-    held_out = task.held_out_tensors(device)
+    held_out = task.held_out_tensors(where)
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
-        config, device.type, runs.threads, parameters, task.chance, task.floor, task.text,
+        config, where.type, runs.threads, parameters, task.chance, task.floor, task.text,
         runs.name, why,
     )  # fmt: skip
 
@@ -81,7 +84,7 @@ def train(
         model.clock.step = step
         model.clock.share = step / max(config.steps, 1)
         watched = step in wanted
-        loss, grad_norm = runs.step(task.tensors(step, device), watched)
+        loss, grad_norm = runs.step(task.tensors(step, where), watched)
         bad = guard.check(step, loss, grad_norm)
 
         layers = runs.layers() if watched else None
@@ -98,7 +101,7 @@ def train(
     wrote = ""
     if isinstance(task, Characters) and config.steps and bad is None:
         del runs  # its memory: another one with one row a batch takes its place
-        wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, device)
+        wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, where)
     yield Finished(step + 1 if config.steps else 0, wrote)
 
 
@@ -142,10 +145,10 @@ def find_device(name: str) -> torch.device:
 
 
 def choose(choice: Choice, config: RunConfig, model: Transformer, flat: Flat) -> tuple[Engine, str]:
-    """The engine of a run, and a sentence why it is not the tape, or "" where eager was asked for."""
-    if choice == "eager":
-        return Eager(config, model, flat), ""
+    """The engine of a run, and a sentence why it is not the one that was chosen, else ""."""
+    if choice == "auto":
+        choice = "tape" if flat.values.device.type == "cpu" else "captured"
     try:
-        return Tape(config, model, flat), ""
+        return ENGINES[choice](config, model, flat), ""
     except (Unsupported, Unavailable) as error:
         return Eager(config, model, flat), str(error)

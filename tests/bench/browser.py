@@ -35,7 +35,7 @@ from normviz.runs import Recording, collect
 from normviz.runs.archive import load
 from normviz.runs.lane import Lane
 from normviz.training.events import Step
-from normviz.training.tape.compile import Unsupported
+from normviz.training.engine import Unsupported
 
 from .kit import interleaved, median_range, visited
 

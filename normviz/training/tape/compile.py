@@ -42,10 +42,6 @@ UNIT_EPS = 1e-12
 """The eps of F.normalize."""
 
 
-class Unsupported(Exception):
-    """One sentence: which part of a run the tape has no operation for."""
-
-
 def compiled(config: RunConfig, model: Transformer) -> Program:
     """The program of a model. Raises Unsupported."""
     config = config.placed()

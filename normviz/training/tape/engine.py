@@ -17,7 +17,7 @@ from ..eager import EPS, Eager, clip
 from ..engine import Batch
 from ..probes.instruments import ROWS
 from .arena import Buffers, arena
-from .compile import Unsupported, compiled
+from .compile import compiled
 from .operations import number
 from .probes import Probes
 

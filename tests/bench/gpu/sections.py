@@ -28,10 +28,7 @@ from normviz.training import loop
 from normviz.training.eager import Eager
 from normviz.training.events import Diverged, Event, Finished, Started, Step
 from normviz.training.schedule import coarse
-
-from . import train_by
-from .captured import Captured
-from .stacked import together
+from normviz.training.stacked import together
 
 Found = tuple[Any, list[str]]
 configs.MAX_GIB = 64.0  # in this process: 96 blocks of width 512 are more than a run is allowed
@@ -56,11 +53,9 @@ ON_TAPE = ("hero 12x32", "24x256", *SIZES["cpu"])
 ROUNDS = 5
 
 
-def events(config: RunConfig, engine: str, record: Collection[int] | None = ()) -> Iterator[Event]:
+def events(config: RunConfig, engine: Any, record: Collection[int] | None = ()) -> Iterator[Event]:
     """A run by "eager", "tape" or "captured"."""
-    if engine == "captured":
-        return train_by(Captured, config, record)
-    return loop.train(config, record=record, engine="tape" if engine == "tape" else "eager")
+    return loop.train(config, record=record, engine=engine)
 
 
 def losses(run: Iterable[Event]) -> np.ndarray:
@@ -224,7 +219,9 @@ def kernels(on: str) -> Found:
         depth: [base.replace(depth=depth, init_seed=i) for i in range(60)] for depth in (12, 24)
     }
     every = {"hero": (((0, it) for it in events(base, "captured")), 0)}
-    every |= {f"60 runs of {d} blocks": (together(of), 59) for d, of in stacks.items()}
+    every |= {
+        f"60 runs of {d} blocks": (together(of, torch.device(on)), 59) for d, of in stacks.items()
+    }
     for name, (run, last) in every.items():
         steps = (it for i, it in run if i == last and isinstance(it, Step))
         next(it for it in steps if it.step == 8)
@@ -244,12 +241,12 @@ def stack(on: str) -> Found:
     alone = [base.replace(init_seed=i, lr=base.lr * 2.0 ** (i % 3 - 1)) for i in range(8)]
     alone[1] = alone[1].replace(clip=1.0)
     got = defaultdict[int, list[Event]](list)
-    for i, event in together(alone, coarse(base)):
+    for i, event in together(alone, torch.device(on), coarse(base)):
         got[i].append(event)
     pairs = [(losses(got[i]), losses(events(alone[i], "eager", coarse(base)))) for i in (0, 1, 7)]
     off = max(apart(x, y) for own, its in pairs for x, y in zip(own[:10], its[:10], strict=True))
     for n in (1, 4) if on == "cpu" else (1, 8, 32, 128, 512):
-        run = together([base.replace(init_seed=i) for i in range(n)])
+        run = together([base.replace(init_seed=i) for i in range(n)], torch.device(on))
         last = (it for i, it in run if i == n - 1 and isinstance(it, Step))
         ms[n] = 1e3 * statistics.median(np.diff([time.perf_counter() for _ in last])[5:].tolist())
     each = ", ".join(f"{n} runs {x:.2f} ms, {x / n:.3f} a run" for n, x in ms.items())
@@ -376,7 +373,7 @@ def grid(on: str) -> Found:
                 for seed in range(seeds)
             ]
             ended = 0
-            for i, event in together(cells, record):
+            for i, event in together(cells, torch.device(on), record):
                 if i == 0 and isinstance(event, Started):
                     begun = time.perf_counter()
                 ended += isinstance(event, Finished)
