@@ -26,9 +26,9 @@ from ..model.flat import Flat
 from ..model.init import rule_of
 from ..model.marks import AS_IS, mark_of
 from ..model.transformer import Block, Transformer
+from ..training.engine import Unsupported
 from ..training.probes.instruments import NormScales
 from ..training.tape.arena import Arena, arena, scratch_sizes
-from ..training.engine import Unsupported
 from ..training.tape.compile import compiled
 from ..training.tape.operations import OP, Number, Program, number
 

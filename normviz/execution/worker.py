@@ -19,7 +19,7 @@ from pathlib import Path
 from ..config import RunConfig, is_quick
 from ..model import texts
 from ..runs.store import Store, StoreDamaged, StoreError
-from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from ..training.events import Diverged, Edited, Event, Finished, OutOfMemory, Started, Step
 from ..training.schedule import peak_at
 from . import log
 from .client import DAMAGED
@@ -108,9 +108,7 @@ class StoredRun:
             self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
-            self.fail(
-                "the run needs more memory than this machine has: lower width, depth or batch"
-            )
+            self.fail(str(OutOfMemory(self.device)))
         except StoreError as error:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))

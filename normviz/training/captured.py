@@ -1,8 +1,8 @@
 """The engine of a GPU: eager's step, whose kernels a CUDA graph starts by one call.
 
 Eager PyTorch starts about 900 kernels in a step of the hero, and the host needs longer to start one than the
-GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate changes, is
-not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
+GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate changes,
+is not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Masked(Dropout):
 
 
 class Captured(Eager):
-    """Eager's step by a replay of its kernels. Raises Unsupported for the z-loss. A capture that fails goes on
-    as eager, and warns why."""
+    """Eager's step by a replay of its kernels. Raises Unsupported for the z-loss. A capture that fails goes
+    on as eager, and warns why."""
 
     name = "captured"
 
@@ -121,9 +121,10 @@ class Captured(Eager):
         super().__init__(config, model, flat)
         self.replayed = Replayed(flat.values.device, settled(config, model))
         self.batch: Batch | None = None
-        self.dropouts = [it for it in model.modules() if isinstance(it, Dropout) and it.p]
-        for dropout in self.dropouts:  # in place: a wire keeps its modules in tuples too
-            dropout.__class__ = Masked
+        for module in model.modules():  # in place: a wire keeps its modules in tuples too
+            if isinstance(module, Dropout) and module.p:
+                module.__class__ = Masked
+        self.dropouts = [it for it in model.modules() if isinstance(it, Masked)]
         self.numbers: NDArray[np.float64] = np.empty(0)
 
     def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
@@ -140,8 +141,8 @@ class Captured(Eager):
         return float(self.numbers[0]), float(self.numbers[1])
 
     def _pass(self, watched: bool) -> Tensor:
-        """One pass into the flat gradients. Returns [2] the loss and the norm of the gradients, and if watched
-        the RMS of the logits and all probes after it, [3 + probes x rows], float64."""
+        """One pass into the flat gradients. Returns [2] the loss and the norm of the gradients, and if
+        watched the RMS of the logits and all probes after it, [3 + probes x rows], float64."""
         assert self.batch is not None
         tap = probes.site_recorder(self.config) if watched else None
         loss = backward(self.model, self.flat, self.batch, tap or untapped)

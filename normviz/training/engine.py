@@ -1,7 +1,8 @@
 """An engine computes the steps of a run: loss and gradients of a batch, the probes, and the update.
 
-`train` does not know which engine it has. `eager` runs every config on every device. Faster are `tape`, which
-runs what its operations cover, in float32 on a CPU, and `captured`, which is eager by one call a step on a GPU.
+`train` does not know which engine it has. `eager` runs every config on every device. Faster are `tape`,
+which runs what its operations cover, in float32 on a CPU, and `captured`, which is eager by one call a step
+on a GPU.
 """
 
 from __future__ import annotations

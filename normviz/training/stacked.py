@@ -2,12 +2,13 @@
 
 A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
 are [n, 256, 32], in as many kernels. All runs take each step together. What belongs to one run, the guard
-where it may have diverged and the probes of recorded steps, reads a model of one run, into which the run's row
-is copied. A run rounds otherwise than alone, since a product of stacked matrices adds in another order.
+where it may have diverged and the probes of recorded steps, reads a model of one run, into which the run's
+row is copied. A run rounds otherwise than alone: a product of stacked matrices adds in another order.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -19,15 +20,16 @@ from torch.func import functional_call
 from ..config import RunConfig
 from ..model.data import Inputs, Task, Tokens, make_task
 from ..model.flat import Flat, profile
+from ..model.gains import Multiplier
 from ..model.init import initialise
 from ..model.transformer import Transformer
 from . import probes
-from .captured import WARM_UP, Captured, Replayed, settled
+from .captured import WARM_UP, Captured, Replayed
 from .divergence import DivergenceGuard
 from .eager import EPS
 from .engine import Batch, Unsupported
 from .events import Event, Finished, Started, Step
-from .loop import begin, finite_or_inf
+from .loop import begin, finite_or_inf, memory_errors
 from .schedule import held_out_at, lr_at
 from .shape import shape_of
 
@@ -44,8 +46,8 @@ class Loss(nn.Module):
 
 
 class Stack:
-    """The parameters of n runs, [n, P], and what is computed of them. `model` and `flat` are those of one run.
-    Raises Unsupported for runs that can't be one."""
+    """The parameters of n runs, [n, P], and what is computed of them. `model` and `flat` are those of one
+    run. Raises Unsupported for runs that can't be one."""
 
     def __init__(self, configs: Sequence[RunConfig], device: torch.device) -> None:
         if len({shape_of(c) for c in configs}) != 1 or shape_of(configs[0]) is None:
@@ -55,7 +57,7 @@ class Stack:
         self.tasks, self.distinct = [seeds[c.data_seed] for c in configs], list(seeds.values())
         self.of = torch.tensor([list(seeds).index(c.data_seed) for c in configs], device=device)
         self.model, _ = begin(self.config)
-        if settled(self.config, self.model) > WARM_UP:
+        if any(isinstance(it, Multiplier) and it.gain.ramp for it in self.model.modules()):
             raise Unsupported("a stack has no gain that changes with the step")
         flat, rows = Flat(self.model, torch.device("cpu")), []
         for config, task in zip(configs, self.tasks, strict=True):
@@ -114,7 +116,9 @@ class Stack:
         assert self.given is not None
         self.grads.zero_()
         losses = self._losses(self.given)
-        losses.sum().backward()
+        with warnings.catch_warnings():  # a leaf is a part of its run's row
+            warnings.filterwarnings("ignore", "grad and param do not obey the gradient layout")
+            losses.sum().backward()
         return torch.stack((losses.detach(), torch.linalg.vector_norm(self.grads, dim=1))).double()
 
     def step(self, batch: Batch) -> list[list[float]]:
@@ -134,7 +138,7 @@ class Stack:
         return losses
 
     def seen(self, row: int) -> tuple[NDArray[np.float64], float]:
-        """A run's probes [probes, L+1] of the last step, but for the update ratio, and the RMS of its logits."""
+        """A run's probes [probes, L+1] of the last step, without the update ratio; the RMS of its logits."""
         assert self.given is not None
         self.copy(row)
         self.engine.scales.start = self.starts[row]
@@ -178,8 +182,19 @@ def together(
     record: Collection[int] = (),
     stopped: Collection[int] = (),
 ) -> Iterator[tuple[int, Event]]:
-    """Train runs of one shape on a device. Yields the events of `train` of each with its index, without what a
-    model writes. Of a run whose index the reader adds to `stopped` come no more. Raises Unsupported."""
+    """Train runs of one shape on a device. Yields the events of `train` of each with its index, without what
+    a model writes. Of a run whose index the reader adds to `stopped` come no more. Raises Unsupported, and
+    OutOfMemory."""
+    with memory_errors(device):
+        yield from _together(configs, device, record, stopped)
+
+
+def _together(
+    configs: Sequence[RunConfig],
+    device: torch.device,
+    record: Collection[int],
+    stopped: Collection[int],
+) -> Iterator[tuple[int, Event]]:
     stack, c = Stack(configs, device), configs[0]
     guards = [Guard(stack, row, task) for row, task in enumerate(stack.tasks)]
     evaluated = held_out_at(c)
@@ -201,10 +216,10 @@ def together(
         seen = {i: stack.seen(i) for i in alive} if step in record else {}
         lr = [lr_at(config, step) for config in configs]
         if c.steps:
-            before = stack.values.clone() if seen else None
+            before = stack.values.clone() if seen else stack.values
             clips = [(config.clip, norm) for config, norm in zip(configs, norms, strict=True)]
             stack.move(lr, [k / n if k is not None and n > k else 1.0 for k, n in clips], step + 1)
-            for i in seen.keys() - bad.keys() if before is not None else ():
+            for i in seen.keys() - bad.keys():
                 stack.add_update_ratio(i, seen[i][0], before[i])
         its = stack.evaluate(held_out) if held_out is not None and step in evaluated else None
         for i in list(alive):

@@ -1,4 +1,4 @@
-"""The captured engine is eager bit by bit, on a CPU too, where it captures nothing; a GPU's part is played by stubs."""
+"""The captured engine is eager bit by bit, also on a CPU, where it captures nothing; stubs are the GPU."""
 
 from __future__ import annotations
 

@@ -102,8 +102,13 @@ def test_which_runs_have_one_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    "configs", [[SMALL, SMALL.replace(depth=3)], [SMALL.replace(dropout=0.1)], [SMALL.replace(scheme="branchnorm")]]
-)  # fmt: skip
+    "configs",
+    [
+        [SMALL, SMALL.replace(depth=3)],
+        [SMALL.replace(dropout=0.1)],
+        [SMALL.replace(scheme="branchnorm")],
+    ],
+)
 def test_what_is_no_stack_is_refused(configs: list[RunConfig]) -> None:
     with pytest.raises(Unsupported):
         next(together(configs, CPU))

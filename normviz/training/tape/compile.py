@@ -23,6 +23,7 @@ from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
 from ...model.transformer import Block, Transformer
 from ...model.wire import GATE_SCALE, Wire
+from ..engine import Unsupported
 from .operations import (
     NOTHING,
     Activation,

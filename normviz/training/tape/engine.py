@@ -14,7 +14,7 @@ from ...model.flat import Flat
 from ...model.transformer import Transformer
 from ...native.library import load
 from ..eager import EPS, Eager, clip
-from ..engine import Batch
+from ..engine import Batch, Unsupported
 from ..probes.instruments import ROWS
 from .arena import Buffers, arena
 from .compile import compiled
