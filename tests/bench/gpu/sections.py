@@ -7,13 +7,15 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,12 @@ from torch.profiler import profile as profiler
 
 from normviz import config as configs
 from normviz.cli.bench_speed import encoder, lean, peer_step
-from normviz.config import CHOICES, ConfigError, RunConfig, engine_here
+from normviz.config import CHOICES, ConfigError, RunConfig, engine_here, estimated_seconds
 from normviz.model.flat import Flat
+from normviz.runs.store import Store
+from normviz.studies.maps import Done, make, sweep
 from normviz.training import loop
+from normviz.training.captured import Replayed
 from normviz.training.eager import Eager
 from normviz.training.events import Diverged, Event, Finished, Started, Step
 from normviz.training.schedule import coarse
@@ -389,7 +394,85 @@ def grid(on: str) -> Found:
     return {"depths": tables, "one cell on one core": one}, lines
 
 
+BEGIN = """
+import sys, time
+began = time.perf_counter()
+from normviz import RunConfig, train
+from normviz.training.events import Step
+config = RunConfig(device=sys.argv[1], depth=int(sys.argv[2]), steps=60)
+marks = [time.perf_counter()]
+marks += [time.perf_counter() for event in train(config, record=(0, 30)) if isinstance(event, Step)]
+last = (marks[-1] - marks[-21]) / 20
+print(marks[0] - began, marks[-1] - marks[0] - 60 * last)
+"""
+
+
+def begin(on: str) -> Found:
+    """Seconds that a run's steps take more than its later ones, in a fresh process: `Speed.begin` of a GPU."""
+    depth, rows = str(HEROES[on].depth), list[list[float]]()
+    for _ in range(3 if on == "cuda" else 1):
+        said = subprocess.run(
+            [sys.executable, "-c", BEGIN, on, depth], capture_output=True, text=True, check=True
+        ).stdout.split()
+        rows.append([float(it) for it in said])
+    return rows, [f"imports and beginning of a run, in seconds: {rows}"]
+
+
+def product(on: str) -> Found:
+    """Runs as `normviz.train` makes them by itself: which device and engine, why, and seconds a run."""
+    rows, base = {}, HEROES[on]
+    sizes = {"hero": base, "hero, long": base.replace(steps=10 * base.steps)}
+    if on == "cuda":
+        sizes["24x256"] = LARGE.replace(steps=200)
+    sizes["z-loss"] = base.replace(zloss=1e-3)
+    for name, config in sizes.items():
+        for device in (on, "auto"):
+            began = time.perf_counter()
+            events = list(loop.train(config.replace(device=device)))
+            started = next(it for it in events if isinstance(it, Started))
+            rows[f"{name}, {device}"] = {
+                "seconds": time.perf_counter() - began, "estimated": estimated_seconds(
+                    config.replace(device=device)
+                ), "device": started.device, "engine": started.engine, "why": started.why,
+            }  # fmt: skip
+    return rows, [f"{name}: {row}" for name, row in rows.items()]
+
+
+def fallback(on: str) -> Found:
+    """A pass that can't be captured goes on as it is, and the GPU works after it."""
+    x = torch.ones(4, device=on)
+    replayed = Replayed(torch.device(on), 1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = [replayed(lambda: x * x.sum().item()).tolist() for _ in range(4)]
+    fine = found == [[4.0] * 4] * 4
+    after = bits(events(TINY.replace(device=on, steps=8), "captured"))
+    fine &= after == bits(events(TINY.replace(device=on, steps=8), "eager"))
+    words = [str(it.message) for it in said]
+    return {"fine": fine, "said": words}, [f"{'fine' if fine else 'NOT fine'}: {words}"]
+
+
+def sweep_of_300(on: str) -> Found:
+    """A map's cells by `sweep`, as the page and the command line train them, into a store."""
+    shape = ((4, 8, 12, 16, 24), 6, 10, 200) if on == "cuda" else ((2, 3), 2, 2, 8)
+    depths, rates, seeds, steps = shape
+    rows = {}
+    for device in ("cuda", "auto", "cpu") if on == "cuda" else ("auto",):
+        base = RunConfig(steps=steps, device=device)
+        axes = {"depth": depths, "lr": [3e-4 * 3.0**k for k in range(rates)]}
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            news = list(sweep(Store(Path(folder)), make(base, axes, seeds)))
+            seconds = time.perf_counter() - began
+        done = [it.measured for it in news if isinstance(it, Done)]
+        kinds = Counter(
+            (it.started.device, it.started.engine) if it.started else it.message for it in done
+        )
+        rows[device] = {"seconds": seconds, "cells": {str(k): n for k, n in kinds.items()}}
+    return rows, [f"device={name}: {row}" for name, row in rows.items()]
+
+
 SECTIONS = (
-    machine, first_steps, captured_is_eager, runs, waits, kernels, stack, divergence, memory, speed,
+    machine, begin, product, fallback, sweep_of_300, first_steps, captured_is_eager, runs, waits, kernels, stack, divergence, memory, speed,
     processes, grid,
 )  # fmt: skip
