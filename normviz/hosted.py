@@ -126,6 +126,8 @@ def check(configs: Sequence[RunConfig]) -> None:
             value, most = getattr(config, name), getattr(here, name)
             if value > most:
                 raise Refused(f"{name} is {value:,}, and this shared server trains up to {most:,}")
+        if config.device == "cuda":
+            raise Refused("device is 'cuda', and this shared server trains on its CPU: choose cpu")
         if (seconds := estimated_seconds(config)) > here.seconds:
             raise Refused(
                 f"this run would take about {seconds:,.0f} s of one CPU core, and this shared server "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Collection
@@ -97,7 +98,10 @@ def _made() -> SharedBackend:
     gc.collect()
     gc.freeze()  # modules stay for good: later collections skip them
     # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
-    alone = threading.Lock() if hosted.limits() else None
+    alone = None
+    if hosted.limits():
+        alone = threading.Lock()
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # nor does a visitor's run take its GPU
     map_jobs = MapJobs(store, hosted.processes(), alone)
     claim_jobs = ClaimJobs(store, hosted.processes(), alone)
     return SharedBackend(

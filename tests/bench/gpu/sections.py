@@ -408,7 +408,7 @@ print(marks[0] - began, marks[-1] - marks[0] - 60 * last)
 
 
 def begin(on: str) -> Found:
-    """Seconds that a run's steps take more than its later ones, in a fresh process: `Speed.begin` of a GPU."""
+    """Seconds that a run takes more than its later steps do, in a fresh process: `Speed.begin` of a GPU."""
     depth, rows = str(HEROES[on].depth), list[list[float]]()
     for _ in range(3 if on == "cuda" else 1):
         said = subprocess.run(
@@ -473,6 +473,6 @@ def sweep_of_300(on: str) -> Found:
 
 
 SECTIONS = (
-    machine, begin, product, fallback, sweep_of_300, first_steps, captured_is_eager, runs, waits, kernels, stack, divergence, memory, speed,
-    processes, grid,
+    machine, begin, product, fallback, sweep_of_300, first_steps, captured_is_eager, runs, waits, kernels,
+    stack, divergence, memory, speed, processes, grid,
 )  # fmt: skip
