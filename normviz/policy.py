@@ -130,6 +130,8 @@ class Policy:
             value, most = getattr(config, name), getattr(self, name)
             if value > most:
                 return f"{name} is {value:,}, and this shared server trains up to {most:,}"
+        if config.device == "cuda" and self.is_shared:
+            return "device is 'cuda', and this shared server trains on its CPU: choose cpu"
         if (seconds := estimated_seconds(config)) > self.seconds:
             return (
                 f"this run would take about {seconds:,.0f} s of one CPU core, and this shared server "

@@ -67,6 +67,7 @@ def test_a_bad_variable_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None
         ({"depth": 97, "steps": 1}, "depth is 97, and this shared server trains up to 96"),
         ({"width": 132}, "width is 132, and this shared server trains up to 128"),
         ({"steps": 2001, "depth": 1}, "steps is 2,001, and this shared server trains up to 2,000"),
+        ({"device": "cuda"}, "device is 'cuda', and this shared server trains on its CPU"),
         ({"depth": 96, "steps": 2000}, "gives a run up to 60 s: lower steps"),
         ({"depth": 96, "width": 128, "steps": 1}, "gives a run up to 0.25 GiB: lower depth"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Collection
@@ -92,6 +93,8 @@ def _made() -> SharedBackend:
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # modules stay for good: later collections skip them
+    if store.policy.is_shared:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no visitor's run takes its GPU
     return SharedBackend(
         store,
         Frames(store),

@@ -23,7 +23,7 @@ from ..model import texts
 from ..runs import Run
 from ..runs.run import CELLS
 from ..runs.store import Store, StoreDamaged, StoreError, cells
-from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from ..training.events import Diverged, Edited, Event, Finished, OutOfMemory, Started, Step
 from ..training.schedule import peak_at
 from . import log
 from .cell import lab_numbers, measure
@@ -34,7 +34,6 @@ from .process import PATIENT, lower_priority
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
-OUT_OF_MEMORY = "the run needs more memory than this machine has: lower width, depth or batch"
 OOM_SCORE = 500
 """From -1000 to 1000: as if it held half of the memory more than it does."""
 
@@ -97,8 +96,6 @@ class StoredCell:
         cells.began(self.store, self.cell.id)
         try:
             failed = self.measure()
-        except MemoryError:
-            failed = OUT_OF_MEMORY
         except StoreError:
             raise
         except Exception as error:  # every error of a cell ends as its message
@@ -164,7 +161,7 @@ class StoredRun:
             self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
-            self.fail(OUT_OF_MEMORY)
+            self.fail(str(OutOfMemory(self.device)))
         except StoreError as error:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))

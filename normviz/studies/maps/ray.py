@@ -196,6 +196,9 @@ def _named(release: tuple[str, int]) -> str:
 
 # The executor, as `Local` is for the processes of this machine.
 
+GPU_SHARE = 1 / 8
+"""Of a node's GPU a cell with device=cuda takes this; others run on the CPU."""
+
 RETRIES = 3
 """So many nodes or processes may be lost under a cell before it counts as failed."""
 
@@ -266,7 +269,9 @@ class Tasks(Executor[Cell]):
         room = (self.cluster.at_most or MAX_CELLS) - len(self._handed)
         for cell in islice(self._cells, room):
             job = (RELEASE, cell.config.canonical(), self._text(cell.config.text))
-            self._handed[self._task.remote(*job)] = cell
+            on_gpu = cell.config.device == "cuda"
+            task = self._task.options(num_gpus=GPU_SHARE) if on_gpu else self._task
+            self._handed[task.remote(*job)] = cell
             self._waiting[cell] = None
         training = len(self._handed) - len(self._waiting)
         for cell in list(islice(self._waiting, max(0, self.cluster.cores - training))):
