@@ -254,7 +254,7 @@ def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatc
     depths = iter(range(2, 40))
 
     def asked(visitor: str, address: str):
-        return filler.request(make(CONFIG, {"depth": [next(depths)]}), True, visitor, address)
+        return filler.request(make(CONFIG, {"depth": [next(depths)]}), visitor, address)
 
     crowd = [asked(f"cookie {n}", "one") for n in range(3)]
     with pytest.raises(
