@@ -13,7 +13,7 @@ from functools import lru_cache
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from normviz.app import streamlit_parts
-from normviz.app.asgi import left_sessions, log_limit, transport_limits
+from normviz.app.asgi import left_sessions, log_limit, websocket_limits
 from normviz.app.asgi.connection_limit import Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
@@ -21,7 +21,6 @@ from normviz.app.asgi.live_page import LIVE, live_file
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
-from normviz.app.asgi.uploads import Uploads
 from normviz.app.asgi.visitor_cookie import VisitorCookie
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -65,8 +64,8 @@ streamlit_parts.ask_no_other_host()
 changed = streamlit_parts.changed()
 for part in changed:
     print(f"normviz: {streamlit_parts.CHANGED.format(part)}", file=sys.stderr, flush=True)
-if streamlit_parts.CONNECTIONS not in changed:
-    transport_limits.install()
+if streamlit_parts.SOCKETS not in changed:
+    websocket_limits.install()
 serving = {
     "lifespan": lifespan,
     "routes": [
@@ -77,7 +76,7 @@ serving = {
         WebSocketRoute("/normviz/numbers", numbers),
     ],
     "middleware": [
-        Middleware(layer) for layer in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)
+        Middleware(layer) for layer in (OwnHosts, Connections, VisitorCookie, FirstPaint)
     ],
 }
 app = st.App("page.py", **serving)

@@ -15,27 +15,22 @@ from streamlit import config, net_util
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
-from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_routes
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.server import ServerProtocol
 
 IMPORTS = {
     "streamlit.proto.BackMsg_pb2": "asgi/connection_limit.py counts values; a simulated visitor speaks it",
     "streamlit.proto.ForwardMsg_pb2": "likewise",
-    "streamlit.runtime.memory_uploaded_file_manager": "asgi/uploads.py counts uploaded files",
-    "streamlit.runtime.uploaded_file_manager": "likewise",
     "streamlit.runtime.scriptrunner": "a page's session, its fragments, and Back in the browser",
     "streamlit.runtime.scriptrunner_utils": "asgi/log_limit.py silences one of its warnings",
     "streamlit.web": "start.py runs Streamlit's command",
 }
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
-CONNECTIONS = "what is known of open connections"
+SOCKETS = "what is known of open WebSockets"
 CHANGED = (
     "the installed Streamlit or uvicorn has changed {}: limits of a shared server, or pages, may fail. "
     "Install the one that requirements.txt names"
@@ -46,18 +41,6 @@ def ask_no_other_host() -> None:
     """For a page of a foreign origin Streamlit asks another host for this machine's public address, and
     would let in pages of that address. They have this server's `Host`, if they are its pages."""
     net_util.get_external_ip = lambda: None
-
-
-def _uploads() -> bool:
-    manager = MemoryUploadedFileManager("/here")
-    manager.add_file("page", UploadedFileRec("a", "a", "text/plain", b"x"))
-    there = [*manager.file_storage["page"]]
-    manager.remove_file("page", "a")
-    return (
-        there == ["a"]
-        and not manager.file_storage.get("page")
-        and _has(Runtime, "uploaded_file_mgr")
-    )
 
 
 def _downloads() -> bool:
@@ -74,7 +57,7 @@ def _html() -> bool:
 
 
 def _addresses() -> bool:
-    """What `asgi/visitor_cookie.py`, `asgi/uploads.py` and the kept proxy look for."""
+    """What `asgi/visitor_cookie.py` and the kept proxy look for."""
     paths = starlette_routes.ROUTE_HEALTH, starlette_routes.BASE_ROUTE_UPLOAD_FILE
     return (*paths, starlette_routes.ROUTE_METRICS) == (
         "_stcore/health", "_stcore/upload_file", "_stcore/metrics",
@@ -96,13 +79,11 @@ def _origins() -> bool:
     return getattr(server_util, "net_util", None) is net_util
 
 
-def _connections() -> bool:
-    """What `asgi/transport_limits.py` follows and reads of uvicorn's connections."""
-    http, socket = AutoHTTPProtocol, WebSocketsSansIOProtocol
-    followed = {"connection_made", "data_received", "connection_lost"}
+def _sockets() -> bool:
+    """What `asgi/websocket_limits.py` follows and reads of uvicorn's WebSockets."""
+    socket = WebSocketsSansIOProtocol
     return (
-        followed <= vars(http).keys() & vars(socket).keys()
-        and _sets(http, "cycle", "transport", "client", "scope")
+        {"connection_made", "data_received", "connection_lost"} <= vars(socket).keys()
         and _sets(socket, "conn", "frames", "transport", "client")
         and isinstance(ServerProtocol().reader.buffer, bytearray)
     )
@@ -138,7 +119,6 @@ SETTINGS = (
     "server.xsrfCookieSameSite",
 )
 PARTS: dict[str, Callable[[], bool]] = {
-    "how it keeps uploaded files": _uploads,
     "how it keeps files that are downloaded": _downloads,
     "the HTML of its page": _html,
     "the addresses of health, uploads and metrics": _addresses,
@@ -147,7 +127,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "where it asks for this machine's address": _origins,
     "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
     "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
-    CONNECTIONS: _connections,
+    SOCKETS: _sockets,
 }
 
 

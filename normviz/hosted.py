@@ -38,10 +38,9 @@ class Limits:
     all_gib       estimated memory of all runs that have a process, paused ones too, in GiB
     open_runs     queued, running and paused runs of one visitor
     queue         queued runs of all visitors
-    fill_minutes  estimated minutes to fill a page of maps, or to run a claim
-    fills         queued and running maps of one visitor, and claims likewise
-    address_fills queued and running maps of one network address, and claims likewise
-    fill_queue    queued and running maps of all visitors, and claims likewise
+    fill_minutes  estimated minutes of one core for the maps and claims of one visitor that wait or train,
+    address_minutes  of one network address, and
+    all_minutes   of all visitors
     processes     processes that fill maps and run claims
     grace         seconds after which a run without an open page is stopped
     store_mb      megabytes (10**6 bytes) of stored runs
@@ -59,9 +58,8 @@ class Limits:
     open_runs: int = 16
     queue: int = 100
     fill_minutes: float = 12.0
-    fills: int = 1
-    address_fills: int = 3
-    fill_queue: int = 6
+    address_minutes: float = 36.0
+    all_minutes: float = 72.0
     processes: int = 1
     grace: float = 60.0
     store_mb: int = 500
@@ -143,29 +141,6 @@ def check_lanes(n: int) -> None:
     here = limits()
     if here and n > here.lanes:
         raise Refused(f"these are {n} lanes, and this shared server trains up to {here.lanes}")
-
-
-def check_fill(what: str, own: int, near: int, every: int) -> None:
-    """Raises Refused if a visitor has `own` open maps (or claims: `what`), the visitor's network address
-    `near` and all visitors `every`, and one more is too many."""
-    here = limits()
-    if here is None:
-        return
-    if own >= here.fills:
-        raise Refused(
-            f"a {what} that you asked for is not finished yet, and this shared server takes up to "
-            f"{here.fills} of each visitor: stop it, or wait until it has ended"
-        )
-    if near >= here.address_fills:
-        raise Refused(
-            f"{near} {what}s from your network address wait or run, and this shared server takes up to "
-            f"{here.address_fills} of each address: try again when one has ended"
-        )
-    if every >= here.fill_queue:
-        raise Refused(
-            f"{every} {what}s of other visitors wait or run, and this shared server takes up to "
-            f"{here.fill_queue}: try again later"
-        )
 
 
 def check_minutes(seconds: float) -> None:

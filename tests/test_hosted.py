@@ -23,13 +23,10 @@ from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
 from normviz.model import texts
-from normviz.runs.store import Store, retention
+from normviz.runs.store import Store, cells, retention
 from normviz.runs.store.queue import enqueue, may_steer
 from normviz.studies.claims import CLAIMS
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.maps import make
-from normviz.studies.maps.fill import MapJobs
-from normviz.studies.maps.jobs import Jobs
 
 CONFIG = RunConfig(depth=3)
 
@@ -241,28 +238,8 @@ def test_maps_and_claims_take_no_run_on_a_text(
     claim = replace(next(iter(CLAIMS)), key="own")
     monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
     for asked in (
-        lambda: MapJobs(store).request(grid, "a"),
-        lambda: ClaimJobs(store).request(claim, "a"),
+        lambda: cells.ask(store, [cell.config for cell in grid.cells], "a"),
+        lambda: cells.ask(store, [cell.config for cell in claim.cells()], "a", lab="norms"),
     ):
         with pytest.raises(Refused, match="this shared server neither takes such texts"):
             asked()
-
-
-def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
-    filler = MapJobs(store)
-    depths = iter(range(2, 40))
-
-    def asked(visitor: str, address: str):
-        return filler.request(make(CONFIG, {"depth": [next(depths)]}), visitor, address)
-
-    crowd = [asked(f"cookie {n}", "one") for n in range(3)]
-    with pytest.raises(
-        Refused, match=r"3 maps from your network address wait or run.*up to 3 of each"
-    ):
-        asked("cookie 3", "one")
-    with pytest.raises(Refused, match="that you asked for is not finished yet"):
-        asked("cookie 1", "elsewhere")
-    alone, unknown = asked("b", "two"), asked("c", "")
-    assert filler.open_jobs() == [crowd[0], alone, unknown, *crowd[1:]]  # the first one trains
-    assert [filler.before(job) for job in (alone, crowd[1])] == [1, 3]

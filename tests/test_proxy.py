@@ -14,7 +14,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -43,7 +43,7 @@ class Echo(BaseHTTPRequestHandler):
         began = time.monotonic()
         self.rfile.read(size)
         said = {"path": self.path, "headers": dict(self.headers), "seconds": time.monotonic() - began}
-        if self.path.startswith("/slow"):
+        if "slow" in self.path:
             time.sleep(2)
         body = json.dumps(said).encode()
         self.send_response(200)
@@ -67,6 +67,8 @@ SHORTER = {
     "client_header_timeout 10s": "client_header_timeout 1s",
     "client_body_timeout 10s": "client_body_timeout 1s",
     "limit_conn open 300": "limit_conn open 20",
+    "limit_conn charts 150": "limit_conn charts 10",
+    "limit_conn all_charts 500": "limit_conn all_charts 15",
 }
 
 
@@ -112,7 +114,8 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The proxy after another one of this machine, which is stated."""
     folder = tmp_path_factory.mktemp("stated")
     (folder / "echo.py").write_text(ECHO)
-    with proxied(folder, folder / "echo.py", NORMVIZ_PROXY="127.0.0.0/8 fd00::/8") as (url, _):
+    believed = {"NORMVIZ_PROXY": "127.0.0.0/8 fd00::/8"}
+    with proxied(folder, folder / "echo.py", SHORTER, **believed) as (url, _):
         yield url
 
 
@@ -169,8 +172,8 @@ def test_the_scripts_inline_are_those_of_the_page() -> None:
 
 
 def test_bodies_and_headers_have_an_end(address: str) -> None:
-    assert asked(f"{address}/_stcore/upload_file/a/b", b"x" * 1_100_000)[0] == 200
-    assert asked(f"{address}/_stcore/upload_file/a/b", b"x" * 2_200_000)[0] == 413
+    assert asked(f"{address}/x", b"x" * 16_000)[0] == 200
+    assert asked(f"{address}/x", b"x" * 17_000)[0] == 413
     assert asked(f"{address}/?{'x' * 8_000}")[0] == 200
     assert asked(f"{address}/?{'x' * 20_000}")[0] == 414
 
@@ -203,10 +206,29 @@ def test_a_slow_client_takes_no_time_of_the_app(address: str) -> None:
 
 def test_one_address_has_only_so_many_open_requests(address: str) -> None:
     wait_for(lambda: asked(f"{address}/x")[0] == 200)
-    with ThreadPoolExecutor(40) as pool:
-        codes = [*pool.map(lambda _: asked(f"{address}/slow")[0], range(40))]
-    assert set(codes) == {200, 429} and codes.count(200) == 20
+    assert together(f"{address}/slow") == 20
     wait_for(lambda: asked(f"{address}/x")[0] == 200)
+
+
+def together(url: str, addresses: Sequence[str] = ("",), many: int = 40) -> int:
+    """How many of so many requests of each address at once are answered; the rest is refused as too many."""
+    every = [address for address in addresses for _ in range(many)]
+    with ThreadPoolExecutor(len(every)) as pool:
+        codes = [*pool.map(lambda who: asked(url, X_Forwarded_For=who)[0], every)]
+    assert set(codes) == {200, 429}
+    return codes.count(200)
+
+
+def test_sockets_of_charts_have_a_number_for_an_address_and_in_all(stated: str) -> None:
+    charts = f"{stated}/normviz/numbers?slow"
+    assert together(charts, ["192.0.2.60"]) == 10
+    assert together(charts, ["192.0.2.61", "192.0.2.62"], 10) == 15
+    assert together(f"{stated}/slow", ["192.0.2.63"]) == 20, "and with all else"
+
+
+def test_a_shared_server_is_sent_no_file(address: str) -> None:
+    for path in ("/_stcore/upload_file/page/file", "/maps/_stcore/upload_file/page/file"):
+        assert asked(address + path, b"x")[0] == 403
 
 
 def test_what_costs_most_has_a_rate(address: str) -> None:

@@ -1,11 +1,12 @@
-"""How many requests and WebSockets may be open: in all, for one visitor, and for one network address. Others
-must wait. And what a message of a page may be."""
+"""How many pages may be open, of one network address and in all, and what a message of a page may be.
+
+The proxy counts requests and the sockets of charts (assets/deploy/nginx.conf). Pages are counted here: a
+visitor who finds no room reads why, in place of a page that waits for its socket.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from google.protobuf.message import DecodeError
 from starlette.responses import PlainTextResponse
@@ -16,18 +17,11 @@ from normviz import hosted
 
 from ..session import network_address
 from ..session.pages import PAGES
-from . import transport_limits
+from . import websocket_limits
 from .rate_limit import RateLimit, Watcher
 
-IN_ALL = 1000
-EACH = 30
-"""Pages with charts, for one visitor."""
-NAMELESS = 500
-"""For all browsers without cookies together: a whole class may use the page in another site's frame."""
-
-REQUESTS, CHARTS, OPENED = "requests", "charts", "pages"
-AT_ONCE = {REQUESTS: (100, 500), CHARTS: (150, 500), OPENED: (150, 300)}
-"""For one network address, which a whole school may share, and in all."""
+EACH, IN_ALL = 150, 300
+"""Open pages of one network address, which a whole school may share, and of all."""
 MESSAGE = 64_000
 """Bytes of a page's message on a shared server, where no page takes a text; our pages send two thousand."""
 WIDGETS = 500
@@ -38,71 +32,41 @@ OPENINGS = RateLimit(4)
 DOWNLOADS = RateLimit(0.5, burst=8.0)
 """Files that are made at a click in a second, of all visitors, who may ask for five at once: a replay takes
 half a second of a core."""
-CONNECTIONS_FULL = (
-    "{} {} are open {}, the most that this server has at once. "
-    "Close some, or try again in a minute."
-)
-
-_open: Counter[str | None] = Counter()
-
-
-def full(who: str | None) -> str | None:
-    """A sentence if this visitor (None without a cookie) may open no more connections; else None."""
-    most, whose = (EACH, "of yours") if who else (NAMELESS, "of browsers without cookies")
-    if _open[who] >= most:
-        return f"Charts are open on {most} pages {whose}, the most at once"
-    if _open.total() >= IN_ALL:
-        return f"Charts are open on {IN_ALL} pages, the most at once"
-    return None
-
-
-@contextmanager
-def held(who: str | None) -> Iterator[None]:
-    """Count one connection as open."""
-    _open[who] += 1
-    try:
-        yield
-    finally:
-        _add(_open, who, -1)
+FULL = "{} pages are open {}, the most that this server has at once. Close some, or try again in a minute."
 
 
 class Connections:
-    """Middleware that counts requests and WebSockets by network address, and refuses those above the
-    limits."""
+    """Middleware that counts the open pages of each network address, and refuses those above the limits."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.open = {kind: Counter[str]() for kind in AT_ONCE}
+        self.open = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a WebSocket."""
-        if scope["type"] not in ("http", "websocket"):
-            await self.app(scope, receive, send)
-            return
-        kind, address = _kind(scope), network_address.of_request(scope)
-        needs = (OPENED, REQUESTS) if _is_page(scope) else (kind,)
-        if scope["type"] == "websocket" and transport_limits.is_penalised(address):
+        address = network_address.of_request(scope)
+        is_socket = scope["type"] == "websocket"
+        is_page = is_socket and scope["path"].endswith("/_stcore/stream")
+        if is_socket and websocket_limits.is_penalised(address):
             await _refuse(scope, receive, send, "")
-            return
-        if sentence := next(filter(None, (self._full(need, address) for need in needs)), None):
+        elif (is_page or _is_html(scope)) and (sentence := self._full(address)):
             await _refuse(scope, receive, send, sentence)
-            return
-        self.open[kind][address] += 1
-        page = Page(address, receive, send)
-        try:
-            if kind == OPENED:
+        elif not is_page:
+            await self.app(scope, receive, send)
+        else:
+            self.open[address] += 1
+            try:
                 await OPENINGS.wait([Watcher(address)])
-            await self.app(scope, page.receive if kind == OPENED else receive, send)
-        finally:
-            _add(self.open[kind], address, -1)
+                await self.app(scope, Page(address, receive, send).receive, send)
+            finally:
+                self.open[address] -= 1
+                if not self.open[address]:
+                    del self.open[address]
 
-    def _full(self, kind: str, address: str) -> str | None:
-        each, in_all = AT_ONCE[kind]
-        if self.open[kind][address] >= each:
-            return CONNECTIONS_FULL.format(each, kind, "from your network")
-        if self.open[kind].total() >= in_all:
-            return CONNECTIONS_FULL.format(in_all, kind, "in all")
-        return None
+    def _full(self, address: str) -> str | None:
+        if self.open[address] >= EACH:
+            return FULL.format(EACH, "from your network")
+        return FULL.format(IN_ALL, "in all") if self.open.total() >= IN_ALL else None
 
 
 class Page:
@@ -115,8 +79,8 @@ class Page:
         """The next message. One that no page of ours sends closes the WebSocket."""
         message = await self._receive()
         data = message.get("bytes") or b""
-        asked = _read(data)
         is_large = len(data) > MESSAGE and hosted.limits() is not None
+        asked = BackMsg() if is_large else _read(data)
         if is_large or len(asked.rerun_script.widget_states.widgets) > WIDGETS:
             await self._send({"type": "websocket.close", "code": 1009, "reason": TOO_MUCH})
             return {"type": "websocket.disconnect", "code": 1009}
@@ -133,22 +97,9 @@ def _read(data: bytes) -> BackMsg:
         return BackMsg()
 
 
-def _add(counts: Counter, name: str | None, more: int) -> None:
-    counts[name] += more
-    if not counts[name]:
-        del counts[name]
-
-
-def _kind(scope: Scope) -> str:
-    if scope["type"] == "http":
-        return REQUESTS
-    return OPENED if scope["path"].endswith("/_stcore/stream") else CHARTS
-
-
-def _is_page(scope: Scope) -> bool:
+def _is_html(scope: Scope) -> bool:
     """Whether a browser asks for the HTML of a page, and will open its WebSocket next."""
-    name = scope["path"].strip("/").rpartition("/")[2]
-    return scope["type"] == "http" and name in ("", *PAGES)
+    return scope["type"] == "http" and (scope["path"].strip("/").rpartition("/")[2] in ("", *PAGES))
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, sentence: str) -> None:

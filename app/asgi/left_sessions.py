@@ -1,7 +1,7 @@
-"""Closes the sessions of pages that were left, and gives their memory back.
+"""Closes the sessions that Streamlit has forgotten, and gives their memory back.
 
-Streamlit keeps such a session so that a page can connect again. It forgets one without closing its event
-loop, which holds three file descriptors, and its uploaded files.
+Streamlit keeps the session of a page that was left for `server.disconnectedSessionTTL`, so that the page can
+connect again. Then it forgets it without closing its event loop, which holds three file descriptors.
 """
 
 from __future__ import annotations
@@ -13,15 +13,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import streamlit as st
 from streamlit import runtime
-
-from normviz import hosted
 
 from .tuning import trim
 
-HOSTED_SECONDS = 30.0
-"""On a shared server a page can connect again for this time; elsewhere as long as Streamlit says."""
 SWEEP_SECONDS = 2.0
 TRIM_SECONDS = 20.0
 """Between two returns of memory to the operating system."""
@@ -51,35 +46,16 @@ async def _sweep() -> None:
 
 
 class Sessions:
-    """The sessions of this server, and since when each has no page."""
+    """The sessions of this server."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
-        self._left: dict[str, float] = {}
 
     def sweep(self) -> int:
-        """Close the sessions whose time is over, and those that Streamlit has forgotten; how many."""
-        server, now, closed = runtime.get_instance(), time.monotonic(), 0
-        stored = {info.session.id: info.session for info in server._session_mgr.list_sessions()}
-        self._known |= stored
-        for name, session in [*self._known.items()]:
-            if server.is_active_session(name):
-                self._left.pop(name, None)
-                continue
-            left = self._left.setdefault(name, now)
-            if name in stored and now - left < _kept_seconds():
-                continue
-            server.close_session(name)
-            session.shutdown()
-            del self._known[name], self._left[name]
-            closed += 1
-        return closed
-
-
-def _kept_seconds() -> float:
-    try:
-        if hosted.limits() is not None:
-            return HOSTED_SECONDS
-    except hosted.Misconfigured:  # the page says what is wrong
-        pass
-    return float(st.get_option("server.disconnectedSessionTTL"))
+        """Close the sessions that Streamlit has forgotten; how many."""
+        listed = runtime.get_instance()._session_mgr.list_sessions()
+        self._known |= (stored := {one.session.id: one.session for one in listed})
+        forgotten = [name for name in self._known if name not in stored]
+        for name in forgotten:
+            self._known.pop(name).shutdown()
+        return len(forgotten)

@@ -22,7 +22,6 @@ from normviz.runs.store import StoreError
 
 from ..session import network_address, visitor
 from ..session.duel import EARLIER
-from . import connection_limit
 from .channel import Snapshot, Topic, watching
 from .rate_limit import ANYBODY, RateLimit, Watcher
 
@@ -66,11 +65,7 @@ async def numbers(socket: WebSocket) -> None:
         return
     await socket.accept()
     who = visitor.named(socket.cookies)
-    if (reason := connection_limit.full(who)) is not None:
-        await socket.close(1013, reason)
-        return
-    with connection_limit.held(who):
-        await _answer(socket, Watcher(network_address.of_request(socket.scope), who or ""))
+    await _answer(socket, Watcher(network_address.of_request(socket.scope), who or ""))
 
 
 async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from streamlit import runtime
 
-from normviz import hosted
 from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
 from normviz.runs import Run, shipped
@@ -21,8 +20,6 @@ from normviz.runs.shipped import adopt
 from normviz.runs.store import Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
-from normviz.studies.claims.server_jobs import ClaimJobs
-from normviz.studies.maps.fill import MapJobs
 
 from . import visitor
 from .open_pages import OpenPages
@@ -36,8 +33,6 @@ class SharedBackend:
     frames: Frames
     run_list: RunList
     supervisor: SupervisorClient
-    map_jobs: MapJobs
-    claim_jobs: ClaimJobs
     watchers: OpenPages
 
 
@@ -96,18 +91,12 @@ def _made() -> SharedBackend:
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # modules stay for good: later collections skip them
-    # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
-    alone = threading.Lock() if hosted.limits() else None
-    map_jobs = MapJobs(store, hosted.processes(), alone)
-    claim_jobs = ClaimJobs(store, hosted.processes(), alone)
     return SharedBackend(
         store,
         Frames(store),
         RunList(store),
         SupervisorClient(store),
-        map_jobs,
-        claim_jobs,
-        OpenPages(store, _is_open, (map_jobs, claim_jobs)),
+        OpenPages(store, _is_open),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reports the runs and jobs that a page shows: a shared server stops those that no open page shows."""
+"""Reports the runs and cells that a page shows: a shared server stops those that no open page shows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import streamlit as st
 
 from normviz import hosted
 from normviz.runs import Run
+from normviz.runs.store.cells import Open
 
 from . import visitor
 from .backend import watchers
-from .open_pages import Job
 
 
 def begin() -> None:
@@ -28,7 +28,7 @@ def runs(shown: Iterable[Run]) -> None:
         watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
 
 
-def job(shown: Job | None) -> None:
-    """Report that the page shows this job."""
-    if hosted.limits() is not None:
-        watchers().has_open(visitor.session(), job=shown)
+def cells(shown: Open | None) -> None:
+    """Report that the page shows these cells."""
+    if hosted.limits() is not None and shown is not None:
+        watchers().has_open(visitor.session(), shown.runs.values())

@@ -49,10 +49,9 @@ export function socket(address) {
     line = new WebSocket(address);
     line.onopen = send;
     line.onmessage = (event) => { wait = 250; receive(JSON.parse(event.data)); };
-    line.onclose = ({ code, reason }) => {
+    line.onclose = ({ code }) => {
       if (closed || code === 1008) return;  // 1008: asked for what this server does not know
-      // 1013: it serves as many as it can, and says so.
-      receive({ lost: code === 1013 && reason ? reason : "Connection lost" });
+      receive({ lost: "Connection lost" });
       setTimeout(open, wait);
       wait = Math.min(4000, 2 * wait);
     };

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from backend_kit import wait_for
-from hosted_kit import cookies
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -236,43 +235,3 @@ def test_other_routes_keep_their_threads(
         may.set()
         assert all("status" in line.receive_json() for line in lines)
     assert most[0] <= 3
-
-
-def test_a_visitor_has_so_many_lines_and_others_have_theirs(client: TestClient) -> None:
-    from normviz.app.asgi import connection_limit
-
-    with ExitStack() as stack:
-        for _ in range(connection_limit.EACH):
-            line = client.websocket_connect("/numbers", headers=cookies("one"))
-            stack.enter_context(line).send_json(ASKED)
-        with client.websocket_connect("/numbers", headers=cookies("one")) as one_more:
-            end = closed(one_more)
-        assert (end.code, end.reason) == (
-            1013,
-            "Charts are open on 30 pages of yours, the most at once",
-        )
-        for headers in (cookies("another"), {}):
-            with client.websocket_connect("/numbers", headers=headers) as line:
-                line.send_json(ASKED)
-                assert "status" in line.receive_json()
-    assert not connection_limit._open
-    with client.websocket_connect("/numbers", headers=cookies("one")) as line:
-        line.send_json(ASKED)
-        assert "status" in line.receive_json()
-
-
-def test_lines_in_all_have_an_end_and_some_stay_for_browsers_with_cookies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from normviz.app.asgi import connection_limit
-
-    with ExitStack() as stack:
-        for _ in range(connection_limit.NAMELESS):
-            assert connection_limit.full(None) is None
-            stack.enter_context(connection_limit.held(None))
-        assert "500 pages of browsers without cookies" in str(connection_limit.full(None))
-        assert connection_limit.full("a") is None
-        for i in range(connection_limit.IN_ALL - connection_limit.NAMELESS):
-            stack.enter_context(connection_limit.held(f"visitor {i}"))
-        said = str(connection_limit.full("a"))
-        assert "1000 pages" in said and len(said.encode()) <= 123, "what a closing frame holds"

@@ -12,15 +12,13 @@ import pytest
 import streamlit
 from crossing_kit import case
 from normviz.app import streamlit_parts as parts
-from normviz.app.asgi import first_paint, uploads, visitor_cookie
+from normviz.app.asgi import first_paint, visitor_cookie
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_manager import MediaFileManager
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_routes
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from normviz.home import shipped
@@ -30,9 +28,6 @@ PUBLIC = {"streamlit.components.v2", "streamlit.delta_generator", "streamlit.nav
 
 
 PARTS = (
-    (MemoryUploadedFileManager, "add_file", "how it keeps uploaded files"),
-    (MemoryUploadedFileManager, "remove_file", "how it keeps uploaded files"),
-    (Runtime, "uploaded_file_mgr", "how it keeps uploaded files"),
     (MediaFileManager, "add", "how it keeps files that are downloaded"),
     (Runtime, "media_file_mgr", "how it keeps files that are downloaded"),
     (streamlit, "__file__", "the HTML of its page"),
@@ -46,8 +41,7 @@ PARTS = (
     (server_util, "net_util", "where it asks for this machine's address"),
     (Runtime, "is_active_session", "whether a page is still connected"),
     (Runtime, "__init__", "where it keeps its sessions"),
-    (AutoHTTPProtocol, "__init__", parts.CONNECTIONS),
-    (WebSocketsSansIOProtocol, "__init__", parts.CONNECTIONS),
+    (WebSocketsSansIOProtocol, "__init__", parts.SOCKETS),
 )
 
 
@@ -112,7 +106,6 @@ def test_a_request_in_a_callback_loses_nothing_of_it() -> None:
 
 def test_the_pages_look_for_what_is_checked() -> None:
     assert f"/{starlette_routes.ROUTE_HEALTH}" == visitor_cookie.ADDRESS
-    assert uploads.ADDRESS.search(f"/{starlette_routes.BASE_ROUTE_UPLOAD_FILE}/page/file")
     html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
     assert html.count(first_paint.TITLE) == html.count(first_paint.ROOT) == 1
 

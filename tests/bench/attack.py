@@ -1,6 +1,6 @@
 """What visitors of a shared server feel while one network address asks too much of it.
 
-The server runs on this machine's loopback address, with visitors that click and watch a duel train, and one
+The server runs on this machine's loopback address behind the kept proxy, with visitors that click and watch a duel train, and one
 attack after another (`attackers.py`). Every visitor and the attacker state a network address of their own,
 as a proxy would. Exit code 1 where a goal is missed.
 """
@@ -8,18 +8,22 @@ as a proxy would. Exit code 1 where a goal is missed.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from statistics import median
 from typing import Annotated
 
 import typer
 
 from normviz.cli.bench_load import NICE, Observed
+from normviz.cli.bench_server import free_port
 
 from .attackers import ATTACKS
 from .churn import shared
@@ -117,16 +121,36 @@ def main(
 
 def measure(name: str, visitors: int, seconds: float, after: float) -> Attacked:
     """Run one attack. Raises TimeoutError if the visitors get no page even before it."""
-    with shared(visitors, per_second=8.0, pause=PAUSE_SECONDS) as it:
+    with shared(visitors, proxied, per_second=8.0, pause=PAUSE_SECONDS) as it:
         it.crowd.say(churn=CHURN)
         before = it.watch(max(2.0, seconds / 6), SAMPLE_SECONDS)[-1].server
         it.crowd.mark()
-        with attacking(it.server.url, name):
+        with attacking(it.url, name):
             weights = it.watch(seconds, SAMPLE_SECONDS)
             seen = it.crowd.mark()
         later = it.watch(after, SAMPLE_SECONDS)[-1].server
     peak = max(weights, key=lambda one: one.all).all
     return Attacked(name, seen, before, max(one.server for one in weights), peak, later)
+
+
+@contextmanager
+def proxied(url: str) -> Iterator[str]:
+    """The kept proxy (Debian's nginx) before a server. It believes the addresses that visitors state."""
+    kept = (Path(__file__).parents[2] / "assets" / "deploy" / "nginx.conf").read_text()
+    port, behind = free_port(), url.rpartition(":")[2]
+    with tempfile.TemporaryDirectory() as folder:
+        text = kept.replace("listen 8501", f"listen 127.0.0.1:{port}").replace("8502", behind)
+        user = "user root;\n" if os.geteuid() == 0 else ""
+        (Path(folder) / "nginx.conf").write_text(user + text)
+        (Path(folder) / "proxies.conf").write_text("set_real_ip_from 127.0.0.1;")
+        nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin") or "nginx"
+        command = [nginx, "-p", folder, "-e", "stderr", "-c", "nginx.conf"]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @contextmanager

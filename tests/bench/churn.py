@@ -7,8 +7,8 @@ open the link of the duel that trains. The table shows whether memory still grow
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 
@@ -42,9 +42,10 @@ def duel(number: int) -> tuple[RunConfig, ...]:
 
 @dataclass
 class Shared:
-    """A shared server with visitors, and one duel after another; `number` counts them."""
+    """A shared server with visitors at an address, and one duel after another; `number` counts them."""
 
     server: Server
+    url: str
     crowd: Crowd
     number: int = 0
 
@@ -69,13 +70,20 @@ class Shared:
 
 
 @contextmanager
-def shared(visitors: int, **words: float) -> Iterator[Shared]:
-    """So many visitors on a shared server whose duel trains; `words` go to the visitors' process.
+def shared(
+    visitors: int, front: Callable[[str], AbstractContextManager[str]] = nullcontext, **words: float
+) -> Iterator[Shared]:
+    """So many visitors on a shared server whose duel trains; `words` go to the visitors' process, and
+    `front` puts something before the server.
 
     Raises TimeoutError if the server does not serve so many.
     """
-    with served({SWITCH: "1"}) as server, Crowd(server.url, encode(duel(0))) as crowd:
-        it = Shared(server, crowd)
+    with (
+        served({SWITCH: "1"}) as server,
+        front(server.url) as url,
+        Crowd(url, encode(duel(0))) as crowd,
+    ):
+        it = Shared(server, url, crowd)
         crowd.say(**words)
         it.begin()
         crowd.reach(1)  # the first visitor starts the supervisor

@@ -894,8 +894,8 @@ MUTATIONS = (
     ),
     Mutation(
         "hosts-unguarded", "app/main.py",
-        "in (OwnHosts, Connections, Uploads, VisitorCookie, FirstPaint)",
-        "in (Connections, Uploads, VisitorCookie, FirstPaint)",
+        "in (OwnHosts, Connections, VisitorCookie, FirstPaint)",
+        "in (Connections, VisitorCookie, FirstPaint)",
         "disabled check: another site's name reaches a server at home",
         "tests/app/test_own_hosts.py tests/app/test_inbound.py tests/app/test_hostile_pages.py",
     ),

@@ -18,7 +18,6 @@ from normviz.model import texts
 from normviz.model.characters import TextError
 from normviz.runs.store import StoreError
 
-from ...asgi import uploads
 from ...session import duel, training
 from ...session.backend import SharedBackend, shared
 from ...session.duel import Duel
@@ -150,8 +149,6 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
         page_duel.text_problem = str(error)
         return
     _drop_writing()
-    if uploaded:
-        uploads.used(uploaded)
     page_duel.text, page_duel.wants_text, page_duel.text_problem, page_duel.notices = (
         key,
         False,
@@ -164,10 +161,8 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
 
 
 def _needed() -> set[str]:
-    """Texts that must not be deleted: stored runs or queued maps need them."""
-    backend = shared()
-    cells = {config.text for job in backend.map_jobs.open_jobs() for config in job.configs}
-    return backend.store.needed_texts() | cells
+    """Texts that must not be deleted, because stored runs need them."""
+    return shared().store.needed_texts()
 
 
 def _drop_writing() -> None:

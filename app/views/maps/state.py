@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from normviz.model import texts
-from normviz.studies.maps.fill import MapJob
 from normviz.studies.maps.link import CODEC, MapRequest, decode, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
@@ -22,14 +21,12 @@ class Maps(PageState):
     """One visitor's maps.
 
     results      what the store has of them, read as far as it was looked at
-    jobs       sweeps that this visitor asked for
     typed      the text of a field that was not allowed, which stays there to be corrected
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
     asked: MapRequest
     results: GridResults | None = None
-    jobs: list[MapJob] = field(default_factory=list)
     typed: dict[str, str] = field(default_factory=dict)
     nonce: int = 0
 

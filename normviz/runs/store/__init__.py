@@ -32,6 +32,7 @@ from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .rows import (
+    CELL,
     LOST,
     RANK,
     RESULT,
@@ -195,10 +196,12 @@ class Store:
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config by RANK, of equals the newest first. They are ranked all at once, and each is
-        read when the iterator reaches it."""
+        """The runs of a config by RANK, of equals the newest first, no cells without a result. They are
+        ranked all at once, and each is read when the iterator reaches it."""
         rows = self.db.connection.execute(
-            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
+            f"SELECT id FROM runs WHERE key = ? AND {which} AND (NOT {CELL} OR {RESULT}) "
+            f"ORDER BY {RANK}, id DESC",
+            (key,),
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
@@ -286,8 +289,11 @@ class Store:
         message: str | None = None,
         wrote: str = "",
     ) -> None:
-        """Close a run that is still open; a closed one stays as it is."""
+        """Close a run that is still open; a closed one stays as it is. A cell that was stopped is deleted."""
         _end(self.db.connection, run, status, bad, message, wrote)
+        self.db.connection.execute(
+            f"DELETE FROM runs WHERE id = ? AND status = 'stopped' AND {CELL}", (run,)
+        )
 
     def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
         """The requests about a run after number `after`: (number, action, value)."""
@@ -319,9 +325,9 @@ class Store:
 
     # What the supervisor reads and writes
 
-    def queued(self) -> list[int]:
-        """The numbers of waiting runs, in the order in which workers get them."""
-        return queue.queued(self.db.connection)
+    def queued(self, cells: bool = False) -> list[int]:
+        """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
+        return queue.queued(self.db.connection, cells)
 
     def handed(self, run: int) -> None:
         """Store that a worker gets this run. Where that fails, on a full disk, it is logged."""
@@ -340,10 +346,10 @@ class Store:
         return dict(rows.fetchall())
 
     def view_counts(self) -> dict[int, int]:
-        """Open runs that a visitor queued, and how many views of each were counted."""
+        """Open runs and cells that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
             "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
-            "AND visitor IS NOT NULL AND origin = 'here'"
+            f"AND visitor IS NOT NULL AND (origin = 'here' OR {CELL})"
         )
         return dict(rows.fetchall())
 
@@ -358,11 +364,15 @@ class Store:
             )
 
     def close_open(self) -> None:
-        """Mark running and paused runs as failed: without a supervisor they have no process."""
+        """Mark running and paused runs as failed: without a supervisor they have no process. Cells wait
+        again."""
         self.db.connection.execute(
             "UPDATE runs SET status = 'failed', ended = ?, message = ? "
             "WHERE status IN ('running', 'paused') AND origin = 'here'",
             (time.time(), LOST),
+        )
+        self.db.connection.execute(
+            f"UPDATE runs SET status = 'queued', turn = 0 WHERE status IN ('queued', 'running') AND {CELL}"
         )
 
     def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 from ... import hosted
 from ...config import SETTINGS
 from .. import Run
-from .rows import known
+from .rows import CELL, RESULT, known
 
 COLUMNS = ("id", "key", "status", "origin")
 MODEL = "model"
@@ -83,7 +83,7 @@ def listed(db: sqlite3.Connection, wanted: Query, limit: int, offset: int) -> Qu
 
 def _where(wanted: Query) -> tuple[str, list[Value]]:
     """The condition and the values of its question marks."""
-    parts: list[str] = ["1"]
+    parts: list[str] = [f"origin != 'reading' AND (NOT {CELL} OR {RESULT})"]
     values: list[Value] = []
     for clause in wanted.clauses:
         parts.append(f"({' OR '.join(_holds(has, values) for has in clause) or '0'})")

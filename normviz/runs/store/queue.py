@@ -11,6 +11,9 @@ A cookie is free, so addresses come first. The next turn is that of the address 
 fewest seconds of a core after it: those of its runs that were handed out within LATELY, by estimate, and
 those of this turn. Of equals the positions of the visitors decide. A visitor whose address is unknown counts
 as an address.
+
+Cells of maps and claims are rows of the same queue. They have processes of their own, at low priority, and
+their order is by the same rule.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from ...hosted import Refused
 from ...model import texts
 from .. import OPEN, Run
 from . import retention
-from .rows import alive, insert, true_status
+from .rows import CELL, alive, insert, true_status
 
 if TYPE_CHECKING:
     from . import Store
@@ -145,11 +148,13 @@ def join(
     paused: bool = False,
     beside: int | None = None,
     address: str = "",
+    origin: str = "here",
+    lab: str = "",
 ) -> int:
     """Queue a config for a visitor, in a transaction; returns the run's number. A `paused` run waits
-    before its first step, `beside` is the first run of the same turn, and `address` is a name of the
-    visitor's network address."""
-    run = insert(db, config, "queued", "here")
+    before its first step, `beside` is the first run of the same turn, `address` is a name of the visitor's
+    network address, and `lab` measures a reading."""
+    run = insert(db, config, "queued", origin, lab=lab)
     db.execute(
         "UPDATE runs SET visitor = ?, beside = ?, address = ?, "
         "turn = (SELECT COALESCE(MAX(turn), 0) FROM served) WHERE id = ?",
@@ -172,7 +177,7 @@ def handed(db: sqlite3.Connection, run: int) -> None:
     if row is None:
         return
     whose, now = _whose(row["visitor"] or "", row["address"] or ""), clock()
-    db.execute("INSERT INTO used VALUES (?, ?, ?)", (whose, now, _cost(row["config"])[0]))
+    db.execute("INSERT INTO used VALUES (?, ?, ?)", (whose, now, cost(row["config"])[0]))
     db.execute("DELETE FROM used WHERE at NOT BETWEEN ? AND ?", (now - LATELY, now))
     db.execute("UPDATE runs SET turn = NULL WHERE id = ?", (run,))
     if row["turn"] == NEXT:
@@ -186,10 +191,12 @@ def handed(db: sqlite3.Connection, run: int) -> None:
     db.execute("DELETE FROM served WHERE turn < ?", (turn - FORGOTTEN,))
 
 
-def queued(db: sqlite3.Connection) -> list[int]:
-    """The numbers of waiting runs, in the order in which workers get them."""
+def queued(db: sqlite3.Connection, cells: bool = False) -> list[int]:
+    """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
     rows = db.execute(
-        "SELECT id, visitor, turn, beside, address, config FROM runs WHERE status = 'queued'"
+        "SELECT id, visitor, turn, beside, address, config FROM runs "
+        f"WHERE status = 'queued' AND {CELL} = ?",
+        (cells,),
     ).fetchall()
     if len(rows) < 2:
         return [row["id"] for row in rows]
@@ -202,7 +209,7 @@ def queued(db: sqlite3.Connection) -> list[int]:
     waiting = [
         Waiting(
             r["id"], r["visitor"] or "", r["turn"], r["beside"], r["address"] or "",
-            _cost(r["config"])[0],
+            cost(r["config"])[0],
         )
         for r in rows
     ]  # fmt: skip
@@ -227,7 +234,7 @@ def place(db: sqlite3.Connection, run: int) -> QueuePlace | None:
     rows = db.execute(
         f"SELECT id, config FROM runs WHERE id IN ({', '.join('?' * len(before))})", before
     ).fetchall()
-    seconds = {row["id"]: _cost(row["config"])[0] for row in rows}
+    seconds = {row["id"]: cost(row["config"])[0] for row in rows}
     busy = [_left(row) for row in db.execute(RUNNING) if alive(row["pid"])]
     slots = db.execute("SELECT slots FROM supervisor").fetchone()
     n = slots["slots"] if slots else cores()
@@ -254,13 +261,13 @@ def until_free(busy: Iterable[float], before: Iterable[float], slots: int) -> fl
 
 def _left(row: sqlite3.Row) -> float:
     """Estimated seconds that are left of a running run."""
-    seconds, steps = _cost(row["config"])
+    seconds, steps = cost(row["config"])
     done = 0 if row["step"] is None else row["step"] + 1
     return seconds * max(0.0, 1 - done / (steps + 1))
 
 
 @lru_cache(maxsize=4096)
-def _cost(config: str) -> tuple[float, int]:
+def cost(config: str) -> tuple[float, int]:
     """Estimated seconds and the steps of a stored config."""
     try:
         known = RunConfig(**json.loads(config))
@@ -350,6 +357,7 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
     """How many runs a visitor has open, those of `but` and those that are being stopped left out."""
     rows = db.execute(
         "SELECT id FROM runs WHERE visitor = ? AND status IN ('queued', 'running', 'paused') "
+        f"AND NOT {CELL} "
         "AND NOT EXISTS (SELECT 1 FROM controls WHERE run = runs.id AND action = 'stop')",
         (visitor,),
     )
@@ -359,6 +367,7 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
 def _waiting(db: sqlite3.Connection, but: Collection[int], address: str = "") -> int:
     """How many runs wait, or those from one address; the runs of `but` are left out."""
     rows = db.execute(
-        "SELECT id FROM runs WHERE status = 'queued' AND ? IN ('', address)", (address,)
+        f"SELECT id FROM runs WHERE status = 'queued' AND NOT {CELL} AND ? IN ('', address)",
+        (address,),
     )
     return sum(row["id"] not in but for row in rows)

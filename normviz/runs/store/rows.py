@@ -19,7 +19,7 @@ from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
 from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
-from ..run import probes_of
+from ..run import probes_of, reading_key
 from .errors import StoreUnreadable
 
 FOREIGN = (
@@ -54,6 +54,9 @@ CASE
 END"""
 """The rank of a row of `runs` among those of its config, by its present status; the lowest is shown."""
 
+CELL = "origin IN ('sweep', 'reading')"
+"""Whether a row of `runs` is a cell of a map or a claim, which waits for all other runs."""
+
 RESULT = "status IN ('finished', 'diverged')"
 """Whether a row of `runs` is a result."""
 
@@ -74,10 +77,17 @@ def read_run(row: sqlite3.Row) -> Run:
         config, started, status, bad, row["message"] if status == row["status"] else LOST,
         row["started"], row["ended"], tuple(row["probes"].split()), row["wrote"] or "",
         row["id"], row["origin"], row["created"], row["visitor"], bool(row["linked"]),
+        row["lab"] or "", read_reading(row["reading"]),
     )  # fmt: skip
 
 
-MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote")
+def read_reading(text: str | None) -> dict[str, float]:
+    """What a lab measured, by name; null is NaN. Raises ValueError or TypeError for damage."""
+    values = json.loads(text) if text else {}
+    return {str(name): math.nan if v is None else float(v) for name, v in values.items()}
+
+
+MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote", "lab")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
@@ -157,10 +167,16 @@ def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
     if recording.started is None:
         raise ValueError(f"run {recording.key} has not started, so there is nothing to keep of it")
     run = insert(db, recording.config, "running", origin, recording.probes)
+    fill(db, run, recording)
+    return run
+
+
+def fill(db: sqlite3.Connection, run: int, recording: Recording) -> None:
+    """Store what a run recorded that has ended elsewhere, in its row."""
+    assert recording.started is not None
     start(db, run, recording.started, os.getpid(), "running", time.time() - recording.seconds)
     append(db, run, recording.steps)
     end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote)
-    return run
 
 
 def insert(
@@ -169,13 +185,14 @@ def insert(
     status: str,
     origin: str,
     probes: Sequence[str] = (),
+    lab: str = "",
 ) -> int:
     """Insert a row of `runs`; returns its number. Without `probes` it has those that such a run records."""
     run = db.execute(
-        "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (config.key, config.canonical(), status, origin, time.time(), os.getpid(),
-         " ".join(probes or probes_of(config))),
+        "INSERT INTO runs (key, config, status, origin, created, pid, probes, lab) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (reading_key(lab, config) if lab else config.key, config.canonical(), status, origin, time.time(),
+         os.getpid(), " ".join(probes or probes_of(config)), lab or None),
     ).lastrowid  # fmt: skip
     assert run is not None
     return run

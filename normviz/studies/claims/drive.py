@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 
 from ...config import ENGINE
 from ...cores import cores
+from ...runs import Run
+from ...runs.run import reading_key
 from ...runs.store import Store
+from ...runs.store.cells import reading
 from ..maps import Began, Cell, Done, Reused, sweep
 from ..maps.drive import stored
 from .evidence import CellResult, Sample
@@ -125,6 +129,51 @@ def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
         name: [float(number.of(sample)) for sample in samples]
         for name, number in claim.numbers.items()
     }
+
+
+def keys(claim: Claim) -> list[str]:
+    """Names of the claim's results in the store."""
+    return [key(claim, cell) for cell in claim.cells()]
+
+
+def key(claim: Claim, cell: Cell) -> str:
+    """Name of a cell's result in the store."""
+    return reading_key(claim.lab, cell.config) if claim.lab else cell.key
+
+
+def _here(store: Store, claim: Claim, cell: Cell) -> Run | None:
+    """A cell's result that was trained or measured with this store."""
+    if claim.lab:
+        return reading(store, claim.lab, cell.config)
+    return stored(store, cell.key, shipped=False)
+
+
+def missing_here(store: Store, claim: Claim) -> list[Cell]:
+    """The claim's cells without a result that was trained or measured with this store."""
+    return [cell for cell in claim.cells() if _here(store, claim, cell) is None]
+
+
+def result_here(store: Store, claim: Claim) -> ClaimResult | None:
+    """The result from what was trained or measured with this store; None where a cell is missing."""
+    runs = [run for cell in claim.cells() if (run := _here(store, claim, cell)) is not None]
+    if len(runs) < len(claim.cells()):
+        return None
+    return _result_here(store, claim, tuple(run.id for run in runs))
+
+
+@lru_cache(maxsize=64)
+def _result_here(store: Store, claim: Claim, numbers: tuple[int, ...]) -> ClaimResult:
+    results, seconds = dict[str, CellResult](), 0.0
+    for cell, number in zip(claim.cells(), numbers, strict=True):
+        if (run := store.run(number)) is None:
+            raise ClaimError(f"{claim.key} has no result: run {number} is not in the store")
+        seconds += run.seconds
+        results[cell.key] = (
+            CellResult(cell, lab=dict(run.reading))
+            if claim.lab
+            else CellResult(cell, store.recording(run))
+        )
+    return result(claim, results, claim.seeds, seconds)
 
 
 def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ...cores import cores
 from ...execution import Began, Ended, Executor, Local
+from ...execution.cell import train_cell
 from ...runs import Recording, Run, empty
 from ...runs.store import Store
-from .cell import train_cell
 from .grid import Cell, Grid
 from .ray import Cluster, Tasks
 

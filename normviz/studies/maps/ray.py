@@ -26,13 +26,13 @@ from ... import __version__
 from ...config import ENGINE, RunConfig
 from ...cores import cores
 from ...execution import Began, Ended, Event, Executor, no_result
+from ...execution.cell import measure, warm
 from ...execution.executor import STOP_SECONDS
 from ...limits import MAX_CELLS
 from ...model import texts
 from ...model.characters import TextError
 from ...runs import Recording, empty
 from ...runs.store import Store, StoreError
-from .cell import measure, warm
 from .grid import Cell, SweepError
 
 PATIENCE = 20.0

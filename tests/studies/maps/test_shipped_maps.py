@@ -16,12 +16,12 @@ from normviz import RunConfig
 from normviz.catalog.probes import recorded_by
 from normviz.catalog.registry import Registry
 from normviz.cli import ship
+from normviz.execution.cell import measure
 from normviz.home import shipped
 from normviz.runs.archive import load, save_cells
 from normviz.runs.shipped import adopt_cells, cell_keys
 from normviz.runs.store import Store
 from normviz.studies.maps import grid_of, make, missing
-from normviz.studies.maps.cell import measure
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import Point

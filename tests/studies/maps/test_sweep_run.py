@@ -17,6 +17,7 @@ from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
 from normviz.execution import Began, Local, local
+from normviz.execution.cell import measure, train_cell
 from normviz.player import ChartOptions, Sent, message
 from normviz.result import result_of
 from normviz.runs import collect
@@ -25,7 +26,6 @@ from normviz.runs.lane import stored_lane
 from normviz.runs.store import Query, Store
 from normviz.runs.verdict import LEARNED
 from normviz.studies.maps import Done, Grid, Reused, make, missing, stored, sweep
-from normviz.studies.maps.cell import measure, train_cell
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
 from normviz.training.schedule import coarse
