@@ -474,14 +474,15 @@ class Speed(NamedTuple):
 SPEEDS = {
     "eager": Speed(0.75e-3, 1 / 6.5e10, 1.1e-8, 0.0),
     "tape": Speed(0.0, 1 / 7.5e10, 2.6e-9, 2.4e-8),
-    "captured": Speed(0.28e-3, 1 / 2.8e13, 0.0, 0.0, begin=2.0),
+    "captured": Speed(0.28e-3, 1 / 2.8e13, 0.0, 0.0, begin=0.9),
     "stacked": Speed(5.3e-6, 1 / 2.8e13, 0.0, 0.0),
-    "eager on a GPU": Speed(2.6e-3, 1 / 2.8e13, 0.0, 0.0, begin=2.0),
+    "eager on a GPU": Speed(2.6e-3, 1 / 2.8e13, 0.0, 0.0, begin=0.9),
 }
 """The first two were fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences
 of 16 to 128, and batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says. The
-others were fitted to four sizes on an H100 (assets/gpu/h100.md), captured within 7 %; how long a GPU takes to
-begin is an estimate. "stacked" is what each run after the first adds to a stack."""
+others were fitted to four sizes on an H100 (assets/gpu/h100.md), captured within 7 %; a run began in 0.75
+to 1.3 s in three processes that had loaded PyTorch (assets/gpu/h200.md). "stacked" is what each run after the
+first adds to a stack."""
 SHARE_OF_CELL = 0.35
 """A time step of a recurrent layer takes this share of a block's calls."""
 SECONDS_PER_LOGIT = 6e-9

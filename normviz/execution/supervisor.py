@@ -42,8 +42,8 @@ DRAWER = "normviz.export.drawer"
 """Draws a picture of ended runs; by its name, because it lies above this package."""
 QUIET_SECONDS = 3.0
 """A drawer begins once nothing has trained and none has begun for so long: the next change comes first."""
-DRAWING_SECONDS = 60.0
-"""What a picture may take; a usual one takes two."""
+DRAWING_SECONDS = 600.0
+"""What a picture may take; a usual one takes two, and more than a minute on a busy machine."""
 
 FULL_SECONDS = 1.0
 """Pause before the next try after the store could not be written."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 
 from ..execution import log
-from ..execution.process import lower_priority
+from ..execution.process import PATIENT, lower_priority
 from ..policy import from_environment
 from ..runs.lane import LETTERS, Lane
 from ..runs.store import Store, StoreError, pictures
@@ -38,7 +38,7 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    lower_priority(19)
+    lower_priority(PATIENT)
     policy = from_environment()
     log.begin(policy.is_shared)
     try:
