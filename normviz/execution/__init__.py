@@ -8,7 +8,8 @@ local       child processes of this one
 process     how a process is started, and how its end is described
 parent      a child's end of the pipe, also of a worker of the supervisor
 
-Runs, and cells that a page asks for, wait in the store's queue. A supervisor trains them, each in a process of its own:
+Runs, and cells that a page asks for, wait in the store's queue. A supervisor trains them, each in a process
+of its own:
 
     Streamlit server (no torch)  --starts-->  supervisor  --forks-->  worker, worker, ...
             |                                     |                      |
@@ -16,8 +17,8 @@ Runs, and cells that a page asks for, wait in the store's queue. A supervisor tr
 
 A run gets a warm process to itself, and the process ends with the run. So a stop frees everything, and
 a crash ends nothing else. Only a quick measurement at initialisation returns its process, which then
-takes the next one, and a cell of a map or a claim, whose process takes cells alone from then on. The server holds the supervisor's standard input, and the supervisor holds a pipe to
-each worker. When either closes, even by SIGKILL, the other end exits at once.
+takes the next one, and a cell of a map or a claim, whose process takes cells alone from then on. The server
+holds the supervisor's standard input, and the supervisor holds a pipe to each worker. When either closes, even by SIGKILL, the other end exits at once.
 """
 
 from .executor import Began, Ended, Event, Executor, TaskError, no_result

@@ -93,8 +93,8 @@ def hosted_limits() -> None:
         "one run, by estimate": f"{it.seconds:g} s of one core and {it.gib:g} GiB",
         "open runs of one visitor": it.open_runs,
         "runs that wait, of all visitors": it.queue,
-        "a map or a claim, by estimate": f"{it.map_minutes:g} minutes; {it.fills} of each a visitor, "
-        f"{it.address_fills} of each a network address, in an order that is fair to addresses",
+        "open maps and claims, by estimate": f"{it.visitor_minutes:g} minutes of one core of a visitor, "
+        f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
 

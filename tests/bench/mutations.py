@@ -464,8 +464,8 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-pages-watch", "app/session/open_pages.py",
-        "name: open_page for name, open_page in self._pages.items() if self.is_open(name)\n",
-        "name: open_page for name, open_page in self._pages.items()\n",
+        "name: runs for name, runs in self._pages.items() if self.is_open(name)}",
+        "name: runs for name, runs in self._pages.items()}",
         "runs go on for pages that were closed", "tests/test_presence.py tests/execution/test_unwatched.py",
     ),
     Mutation(
@@ -593,14 +593,14 @@ MUTATIONS = (
         "a link parameter lost: the seeds of a map", "tests/studies/maps tests/app/test_page_maps.py",
     ),
     Mutation(
-        "filling-not-stopped", "normviz/studies/maps/jobs.py",
-        "job.stopped, job.why = True, why", "job.why = why",
+        "filling-not-stopped", "normviz/runs/store/cells.py",
+        'db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))', "pass",
         "a stop that is ignored: a map fills on",
-        "tests/studies/maps tests/test_presence.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
+        "tests/runs/test_cells.py tests/app/test_page_maps.py tests/app/test_page_hosted.py",
     ),
     Mutation(
-        "map-of-a-text", "normviz/studies/maps/jobs.py",
-        "self.store.policy.may_fill(self.kind, wanted.configs, seconds, there)", "None",
+        "map-of-a-text", "normviz/runs/store/cells.py",
+        "store.policy.may_fill(kind, new, _minutes(db, visitor, address, store.policy))", "None",
         "disabled check: a map of a shared server trains on a text",
         "tests/studies/maps tests/test_hosted.py tests/app/test_page_private.py",
     ),
