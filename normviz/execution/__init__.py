@@ -15,10 +15,11 @@ of its own:
             |                                     |                      |
             +--------------- SQLite store --------+----------------------+
 
-A run gets a warm process to itself, and the process ends with the run. So a stop frees everything, and
-a crash ends nothing else. Only a quick measurement at initialisation returns its process, which then
-takes the next one, and a cell of a map or a claim, whose process takes cells alone from then on. The server
-holds the supervisor's standard input, and the supervisor holds a pipe to each worker. When either closes, even by SIGKILL, the other end exits at once.
+A run gets a warm process to itself, and the process ends with the run. So a stop frees everything, and a
+crash ends nothing else. Only a quick measurement at initialisation returns its process, which then takes
+the next one, and a cell of a map or a claim, whose process takes cells alone from then on. The server
+holds the supervisor's standard input, and the supervisor holds a pipe to each worker. When either
+closes, even by SIGKILL, the other end exits at once.
 """
 
 from .executor import Began, Ended, Event, Executor, TaskError, no_result
