@@ -9,12 +9,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from math import inf
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from normviz.app import streamlit_parts
 from normviz.app.asgi import left_sessions, log_limit, websocket_limits
-from normviz.app.asgi.connection_limit import Connections
+from normviz.app.asgi.connection_limit import MESSAGE, Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.live_page import LIVE, live_file
@@ -22,12 +23,14 @@ from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
 from normviz.app.asgi.visitor_cookie import VisitorCookie
+from normviz.app.session.policy import policy
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
 from normviz.player import SCRIPTS, version
+from normviz.policy import Misconfigured
 
 KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
@@ -59,6 +62,10 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         yield
 
 
+try:
+    allowed = policy()
+except Misconfigured as error:
+    sys.exit(f"normviz: {error}")
 tune()
 streamlit_parts.ask_no_other_host()
 changed = streamlit_parts.changed()
@@ -76,7 +83,10 @@ serving = {
         WebSocketRoute("/normviz/numbers", numbers),
     ],
     "middleware": [
-        Middleware(layer) for layer in (OwnHosts, Connections, VisitorCookie, FirstPaint)
+        *([] if allowed.is_shared else [Middleware(OwnHosts)]),  # a shared one has a public name
+        Middleware(Connections, inf if allowed.own_text else MESSAGE),
+        Middleware(VisitorCookie),
+        Middleware(FirstPaint),
     ],
 }
 app = st.App("page.py", **serving)

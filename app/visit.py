@@ -6,7 +6,6 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from normviz.home import FolderError
-from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from .session import address, network_address, presence, render_lock, visitor
@@ -15,7 +14,7 @@ from .widgets import page_foot, store_errors
 
 
 def run(page: StreamlitPage) -> None:
-    """Render the page. A store, folder or server that can't be used is a sentence on the page."""
+    """Render the page. A store or folder that can't be used is a sentence on the page."""
     try:
         is_new = "page" not in st.session_state
         address.arrive(page.url_path)
@@ -26,7 +25,5 @@ def run(page: StreamlitPage) -> None:
             page.run()
             page_foot.show()
         store_errors.show(place)
-    except Misconfigured as error:
-        st.error(str(error))
     except (StoreError, FolderError) as error:
         store_errors.say(error)

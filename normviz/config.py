@@ -26,8 +26,10 @@ from .catalog.families import FAMILIES, places_of
 from .catalog.registry import Registry
 from .catalog.scheme import Place, Slots
 from .catalog.setting import FORMULA, Range, Setting
+from .cores import has_gpu
 from .limits import (
     MAX_GIB,
+    MAX_GPU_GIB,
     MAX_LANES,
     MAX_MINUTES,
     MAX_SYMBOLS,
@@ -252,6 +254,12 @@ class RunConfig(BaseModel):
         return self.seq_len if FAMILIES[self.family].is_recurrent else self.depth
 
     @property
+    def moves_alike(self) -> bool:
+        """Whether one rate, weight decay and eps move all parameters, in the one flat buffer."""
+        alike = (self.decay_on, self.parametrisation) == ("all", "standard")
+        return alike and self.optimizer != "muon"
+
+    @property
     def times_base_width(self) -> float:
         """m of muP: width over its base of 32; 1 in the standard parametrisation."""
         return 1.0 if self.parametrisation == "standard" else self.width / BASE_WIDTH
@@ -454,20 +462,26 @@ def _short(given: object) -> str:
 
 class Speed(NamedTuple):
     """Seconds of an engine for a step of one block: for its calls, an operation of a matrix product, an
-    entry of the attention matrices, and a number of the stream."""
+    entry of the attention matrices, and a number of the stream; and for the beginning of a run."""
 
     call: float
     operation: float
     score: float
     number: float
+    begin: float = 0.0
 
 
 SPEEDS = {
     "eager": Speed(0.75e-3, 1 / 6.5e10, 1.1e-8, 0.0),
     "tape": Speed(0.0, 1 / 7.5e10, 2.6e-9, 2.4e-8),
+    "captured": Speed(0.28e-3, 1 / 2.8e13, 0.0, 0.0, begin=2.0),
+    "stacked": Speed(5.3e-6, 1 / 2.8e13, 0.0, 0.0),
+    "eager on a GPU": Speed(2.6e-3, 1 / 2.8e13, 0.0, 0.0, begin=2.0),
 }
-"""Fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences of 16 to 128, and
-batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says."""
+"""The first two were fitted on one thread of the development CPUs (2026-11), with widths 32 to 512, sequences
+of 16 to 128, and batches of 8 to 64. The tape was between 0.70 and 1.18 times as fast as this says. The
+others were fitted to four sizes on an H100 (assets/gpu/h100.md), captured within 7 %; how long a GPU takes to
+begin is an estimate. "stacked" is what each run after the first adds to a stack."""
 SHARE_OF_CELL = 0.35
 """A time step of a recurrent layer takes this share of a block's calls."""
 SECONDS_PER_LOGIT = 6e-9
@@ -499,8 +513,10 @@ def engine_here() -> tuple[str, str]:
     return ("eager", why) if why else ("tape", "")
 
 
-def engine_of(config: RunConfig) -> str:
-    """The engine that trains a config on this machine's CPU."""
+def engine_on(config: RunConfig, device: str) -> str:
+    """The engine that trains a config on this machine's CPU or GPU ("cuda"), by its name in `SPEEDS`."""
+    if device == "cuda":
+        return "eager on a GPU" if config.zloss else "captured"
     c = config.placed()
     if not FAMILIES[c.family].tape:
         return "eager"
@@ -511,9 +527,27 @@ def engine_of(config: RunConfig) -> str:
     return engine_here()[0] if has_tape else "eager"
 
 
+def device_of(config: RunConfig) -> tuple[str, str]:
+    """The device that trains a config on this machine, "cpu" or "cuda"; and where it chose between both, a
+    sentence why."""
+    if config.device != "auto" or not has_gpu():
+        return ("cuda" if config.device == "cuda" else "cpu"), ""
+    cpu, gpu = (estimated_seconds(config, engine_on(config, it)) for it in ("cpu", "cuda"))
+    name = "cuda" if gpu < cpu else "cpu"
+    return name, (
+        f"of the devices the {'GPU' if gpu < cpu else 'CPU'} takes less time, by estimates of "
+        f"{gpu:,.1f} s on the GPU and {cpu:,.1f} s on a core of the CPU"
+    )
+
+
+def engine_of(config: RunConfig) -> str:
+    """The engine that trains a config on this machine, by its name in `SPEEDS`."""
+    return engine_on(config, device_of(config)[0])
+
+
 def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
-    """Estimated seconds on one CPU thread, forward and backward, by an engine; by default by the one that
-    trains the config on this machine."""
+    """Estimated seconds on one CPU thread or on a GPU, forward and backward, by an engine of `SPEEDS`; by
+    default by the one that trains the config on this machine."""
     family, tokens = FAMILIES[config.family], positions(config)
     speed = SPEEDS[engine or engine_of(config)]
     cells = config.seq_len * SHARE_OF_CELL if family.is_recurrent else 1.0
@@ -530,7 +564,7 @@ def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
         block += orthogonalisations(config) * speed.operation
         calls = MUON_CALLS
     step = config.depth * block + logits(config) * SECONDS_PER_LOGIT + calls
-    return (config.steps + 1) * step
+    return speed.begin + (config.steps + 1) * step
 
 
 MUON_CALLS = 2.5e-3
@@ -573,18 +607,20 @@ def is_quick(config: RunConfig) -> bool:
 
 
 def over_budget(config: RunConfig) -> str | None:
-    """A sentence if the run exceeds the budget, else None. The time is that of eager, so that a link is
-    allowed on every machine or on none."""
-    minutes = estimated_seconds(config, "eager") / 60
+    """A sentence if the run exceeds the budget, else None. The time is that of eager on a CPU, or of a GPU
+    where the config names that, so that a link is allowed on every machine or on none."""
+    on_gpu = config.device == "cuda"
+    minutes = estimated_seconds(config, engine_on(config, "cuda") if on_gpu else "eager") / 60
     if minutes > MAX_MINUTES:
+        where = "a GPU" if on_gpu else "one CPU core with PyTorch's operations"
         return (
-            f"this run would take about {minutes:,.0f} minutes of one CPU core with PyTorch's operations "
+            f"this run would take about {minutes:,.0f} minutes of {where} "
             f"and at most {MAX_MINUTES:g} are allowed: lower steps, depth, width, seq_len or batch"
         )
-    gib = estimated_gib(config)
-    if gib > MAX_GIB:
+    gib, most = estimated_gib(config), MAX_GPU_GIB if on_gpu else MAX_GIB
+    if gib > most:
         return (
-            f"this run would take about {gib:,.1f} GiB of memory and at most {MAX_GIB:g} are "
+            f"this run would take about {gib:,.1f} GiB of memory and at most {most:g} are "
             "allowed: lower depth, width, seq_len or batch"
         )
     return None

@@ -9,6 +9,9 @@ but a link must open on every machine."""
 MAX_GIB = 4.0
 """Estimated memory of a run in GiB."""
 
+MAX_GPU_GIB = 64.0
+"""The same of a run that names a GPU (device=cuda). One with less memory says so when it runs out."""
+
 MAX_LANES = 4
 
 SEEDS = 5

@@ -15,6 +15,9 @@ from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.runs.store import Store
 
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+"""No test, and no process of one, trains on a GPU by accident: its numbers are others."""
+
 settings.register_profile("normviz", deadline=None, derandomize=True, database=None)
 settings.load_profile("normviz")
 

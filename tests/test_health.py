@@ -30,9 +30,8 @@ from test_deploy import command, is_healthy, setting_of_a_space
 from normviz.execution.budget import default_slots
 from normviz.execution.health import unreadable
 from normviz.home import VARIABLE
-from normviz.hosted import STORE
+from normviz.policy import STORE, STORE_FULL, Policy
 from normviz.runs.store import Store, disk_reserve, retention
-from normviz.runs.store.queue import STORE_FULL
 
 
 @pytest.fixture
@@ -71,8 +70,8 @@ def test_a_store_that_takes_no_new_runs_says_so(
     here: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it has is served, so it is well."""
-    turn_on(monkeypatch)
     monkeypatch.setenv(STORE, "1")
+    turn_on(monkeypatch, here)
     runs = fill(here, 12)
     with FileLock(here.folder / "supervisor.lock"):
         assert status()[1]["refuses"] is None  # the oldest may go
@@ -118,7 +117,7 @@ def _gone(folder: Path) -> bool:
 
 def stays_counted_and_is_not_well_while_it_hangs(store: Store, pid: int) -> None:
     """What `normviz status` says of a server that works, and whose supervisor is stopped."""
-    slots = default_slots()
+    slots = default_slots(Policy())
     lanes = [Lane(store, LONG.replace(init_seed=seed)) for seed in range(slots)]
     for lane in lanes:
         lane.reach_step(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,21 +14,18 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from task_kit import WORDS
 
-from normviz import RunConfig, hosted
+from normviz import RunConfig
 from normviz.config import RANGES, estimated_seconds
 from normviz.home import VARIABLE
-from normviz.hosted import LIMITS, Misconfigured, Refused
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
 from normviz.model import texts
-from normviz.runs.store import Store, retention
-from normviz.runs.store.queue import enqueue, may_steer
+from normviz.policy import SHARED, Kind, Misconfigured, Policy, Refused, from_environment
+from normviz.runs.store import Store, cells, retention
+from normviz.runs.store.queue import enqueue
 from normviz.studies.claims import CLAIMS
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.maps import make
-from normviz.studies.maps.fill import MapJobs
-from normviz.studies.maps.jobs import Jobs
 
 CONFIG = RunConfig(depth=3)
 
@@ -49,11 +45,11 @@ def others(n: int) -> list[RunConfig]:
 def test_without_the_switch_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     for said in ("", "0", "no", " False "):
         monkeypatch.setenv("NORMVIZ_HOSTED", said)
-        hosted.check([RunConfig(depth=1000, steps=0)])
-        assert hosted.limits() is None and hosted.store_bytes() is None
-        assert "1000" in hosted.summary() and "shared" not in hosted.summary()
+        own = from_environment()
+        assert own == Policy() and own.may([RunConfig(depth=1000, steps=0)]) is None
+        assert "1000" in own.summary() and "shared" not in own.summary()
     monkeypatch.setenv("NORMVIZ_STORE_MB", "7")
-    assert hosted.store_bytes() == 7_000_000
+    assert from_environment() == replace(Policy(), store_bytes=7_000_000)
 
 
 def test_a_bad_variable_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +58,7 @@ def test_a_bad_variable_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None
             with monkeypatch.context() as patch, case(name, said):
                 patch.setenv(name, said)
                 with pytest.raises(Misconfigured, match=rf"{name} is .* allowed is"):
-                    hosted.verify()
+                    from_environment()
 
 
 @pytest.mark.parametrize(
@@ -71,6 +67,7 @@ def test_a_bad_variable_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None
         ({"depth": 97, "steps": 1}, "depth is 97, and this shared server trains up to 96"),
         ({"width": 132}, "width is 132, and this shared server trains up to 128"),
         ({"steps": 2001, "depth": 1}, "steps is 2,001, and this shared server trains up to 2,000"),
+        ({"device": "cuda"}, "device is 'cuda', and this shared server trains on its CPU"),
         ({"depth": 96, "steps": 2000}, "gives a run up to 60 s: lower steps"),
         ({"depth": 96, "width": 128, "steps": 1}, "gives a run up to 0.25 GiB: lower depth"),
     ],
@@ -93,28 +90,25 @@ def _params(config: RunConfig) -> dict[str, str]:
 def test_whatever_the_page_offers_may_be_asked() -> None:
     """Its card says of each other claim that it takes too long."""
     for offer in (*PRESETS, *STEPS):
-        hosted.check(offer.lanes())
-        hosted.check_lanes(len(offer.lanes()))
+        assert SHARED.may(offer.lanes()) is None
     minutes = {
         claim.key: sum(estimated_seconds(cell.config, "eager") for cell in claim.cells()) / 60
         for claim in CLAIMS
     }
-    allowed = [key for key, takes in minutes.items() if takes <= LIMITS.fill_minutes]
+    allowed = [key for key, takes in minutes.items() if takes <= SHARED.claim_minutes]
     for key in allowed:
-        hosted.check_minutes(60 * minutes[key])
+        assert SHARED.may_take("claim", 60 * minutes[key]) is None
     assert len(allowed) > len(CLAIMS) / 2
-    with pytest.raises(Refused, match="up to 12 min"):
-        hosted.check_minutes(60 * minutes["E3"])
+    assert "up to 12 min" in (SHARED.may_take("claim", 60 * minutes["E3"]) or "")
 
 
 def test_every_limit_lies_within_the_usual_one_and_is_said() -> None:
-    here, words = hosted.limits(), hosted.summary()
-    assert here is not None
+    here, words = SHARED, SHARED.summary()
     for name in ("depth", "width", "steps"):
         most = getattr(here, name)
         assert most in RANGES[name] and f"{most:,}" in words
-        assert f"{most:,}" in hosted.allowed(name)
-    for value in (here.lanes, here.open_runs, here.queue, f"{here.seconds:g} s", here.gib):
+        assert f"{most:,}" in here.help(name)
+    for value in (here.open_runs, here.queue, f"{here.seconds:g} s", here.gib):
         assert str(value) in words
 
 
@@ -127,7 +121,7 @@ def test_who_asks_for_what_trains_already_joins_it(store: Store) -> None:
     assert mine[0] == theirs and len(store.queued()) == 2
     record = store.run(theirs)
     assert record is not None and record.visitor == "a"
-    assert may_steer(record, "a") and not may_steer(record, "b")
+    assert SHARED.may_steer(record.visitor, "a") and not SHARED.may_steer(record.visitor, "b")
     twice = enqueue(store, [CONFIG.replace(lr=0.1)] * 2, "b")
     assert twice[0] == twice[1]
 
@@ -151,15 +145,15 @@ def test_nobody_joins_what_is_stopped_or_paused_has_no_process_or_is_given_up(st
 def test_outside_of_hosted_mode_everybody_gets_a_run_of_their_own(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NORMVIZ_HOSTED", "0")
+    monkeypatch.setattr(store, "policy", Policy())
     (one,) = enqueue(store, [CONFIG], "a")
     assert enqueue(store, [CONFIG, CONFIG], "b") == [one + 1, one + 2]
     record = store.run(one)
-    assert record is not None and may_steer(record, "b")
+    assert record is not None and Policy().may_steer(record.visitor, "b")
 
 
 def test_a_visitor_has_so_many_open_runs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_on(monkeypatch, open_runs=3)
+    turn_on(monkeypatch, store, open_runs=3)
     runs = enqueue(store, others(3), "a")
     with pytest.raises(Refused, match="you have 3 open runs and ask for 1 more"):
         enqueue(store, [CONFIG], "a")
@@ -171,7 +165,7 @@ def test_a_visitor_has_so_many_open_runs(store: Store, monkeypatch: pytest.Monke
 
 
 def test_the_queue_holds_so_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_on(monkeypatch, queue=4)
+    turn_on(monkeypatch, store, queue=4)
     for seed, config in enumerate(others(4)):
         enqueue(store, [config], f"visitor {seed}")
     with pytest.raises(Refused, match=r"4 runs wait already and 1 more .* holds 4"):
@@ -183,6 +177,7 @@ def test_a_store_full_of_what_must_stay_takes_no_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NORMVIZ_STORE_MB", "1")
+    turn_on(monkeypatch, store)
     (run,) = enqueue(store, [CONFIG], "a")
     store.end(run, "stopped")
     ballast = "UPDATE runs SET message = CAST(zeroblob(1200000) AS TEXT) WHERE id = ?"
@@ -198,23 +193,17 @@ def test_a_store_full_of_what_must_stay_takes_no_more(
 @examples(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=25))
 def test_whatever_is_asked_the_limits_hold(asked: list[tuple[str, int]]) -> None:
-    before = hosted.LIMITS
-    hosted.LIMITS = replace(before, open_runs=4, queue=7)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            store = Store(Path(folder))
-            for number, (visitor, n) in enumerate(asked):
-                configs = [CONFIG.replace(init_seed=10 * number + i) for i in range(n)]
-                waits = len(store.queued())
-                try:
-                    got = len(enqueue(store, configs, visitor))
-                except Refused:
-                    got = 0
-                assert len(store.queued()) == waits + got <= 7 and got in (0, n)
-            store.db.connection.close()
-    finally:
-        hosted.LIMITS = before
-    assert os.environ["NORMVIZ_HOSTED"] == "1"
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder), replace(SHARED, open_runs=4, queue=7))
+        for number, (visitor, n) in enumerate(asked):
+            configs = [CONFIG.replace(init_seed=10 * number + i) for i in range(n)]
+            waits = len(store.queued())
+            try:
+                got = len(enqueue(store, configs, visitor))
+            except Refused:
+                got = 0
+            assert len(store.queued()) == waits + got <= 7 and got in (0, n)
+        store.db.connection.close()
 
 
 # Texts
@@ -239,30 +228,30 @@ def test_maps_and_claims_take_no_run_on_a_text(
 ) -> None:
     grid = make(own, {"lr": [1e-3, 1e-2]})
     claim = replace(next(iter(CLAIMS)), key="own")
-    monkeypatch.setitem(claim.__dict__, "cells", lambda: list(grid.cells))
+    monkeypatch.setitem(claim.__dict__, "cells", lambda seeds=None: list(grid.cells))
     for asked in (
-        lambda: MapJobs(store).request(grid, True, "a"),
-        lambda: ClaimJobs(store).request(claim, "a"),
+        lambda: cells.ask(store, [cell.config for cell in grid.cells], "map", "a"),
+        lambda: cells.ask(
+            store, [cell.config for cell in claim.cells()], "claim", "a", lab="norms"
+        ),
     ):
         with pytest.raises(Refused, match="this shared server neither takes such texts"):
             asked()
 
 
-def test_maps_are_fair_to_addresses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Jobs, "_work", lambda self: None)  # they stay where they are
-    filler = MapJobs(store)
-    depths = iter(range(2, 40))
+def test_a_map_too_large_or_too_long_is_refused_where_it_is_queued(store: Store) -> None:
+    """Whatever the page has asked before: a script can press a button that is off."""
 
-    def asked(visitor: str, address: str):
-        return filler.request(make(CONFIG, {"depth": [next(depths)]}), True, visitor, address)
+    def ask(kind: Kind, *depths: int) -> None:
+        cells.ask(store, [CONFIG.replace(depth=depth) for depth in depths], kind, "a")
 
-    crowd = [asked(f"cookie {n}", "one") for n in range(3)]
-    with pytest.raises(
-        Refused, match=r"3 maps from your network address wait or run.*up to 3 of each"
-    ):
-        asked("cookie 3", "one")
-    with pytest.raises(Refused, match="that you asked for is not finished yet"):
-        asked("cookie 1", "elsewhere")
-    alone, unknown = asked("b", "two"), asked("c", "")
-    assert filler.open_jobs() == [crowd[0], alone, unknown, *crowd[1:]]  # the first one trains
-    assert [filler.before(job) for job in (alone, crowd[1])] == [1, 3]
+    with pytest.raises(Refused, match="depth is 97, and this shared server"):
+        ask("map", 1, 97)
+    store.policy = replace(SHARED, map_minutes=0.0)
+    with pytest.raises(Refused, match="gives it up to 0 min"):
+        ask("map", 1)
+    assert store.queued(cells=True) == []
+    ask("claim", 97)  # a claim's settings are ours
+    store.policy = Policy()
+    ask("map", 1, 98)
+    assert len(store.queued(cells=True)) == 3

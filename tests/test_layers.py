@@ -39,7 +39,7 @@ assert "torch" not in sys.modules, "the page"
 """
 INSIDE = {
     "normviz/cli/bench_speed.py": "the tests' packages, where they are installed",
-    "normviz/studies/maps/cell.py": "PyTorch, for the process that trains",
+    "normviz/execution/cell.py": "PyTorch, for the process that trains",
     "normviz/execution/worker.py": "PyTorch, for the process that trains",
     "normviz/own_model/notebook.py": "IPython, which only a notebook has",
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",

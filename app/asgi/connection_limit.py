@@ -7,13 +7,12 @@ visitor who finds no room reads why, in place of a page that waits for its socke
 from __future__ import annotations
 
 from collections import Counter
+from math import inf
 
 from google.protobuf.message import DecodeError
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
-
-from normviz import hosted
 
 from ..session import network_address
 from ..session.pages import PAGES
@@ -36,10 +35,11 @@ FULL = "{} pages are open {}, the most that this server has at once. Close some,
 
 
 class Connections:
-    """Middleware that counts the open pages of each network address, and refuses those above the limits."""
+    """Middleware that counts the open pages of each network address, and refuses those above the limits, and
+    a page's messages of more than `message` bytes."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, message: float = inf) -> None:
+        self.app, self.message = app, message
         self.open = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +57,7 @@ class Connections:
             self.open[address] += 1
             try:
                 await OPENINGS.wait([Watcher(address)])
-                await self.app(scope, Page(address, receive, send).receive, send)
+                await self.app(scope, Page(address, self.message, receive, send).receive, send)
             finally:
                 self.open[address] -= 1
                 if not self.open[address]:
@@ -70,17 +70,17 @@ class Connections:
 
 
 class Page:
-    """The messages of one page's browser."""
+    """The messages of one page's browser, of `most` bytes each."""
 
-    def __init__(self, address: str, receive: Receive, send: Send) -> None:
-        self.address, self._receive, self._send = address, receive, send
+    def __init__(self, address: str, most: float, receive: Receive, send: Send) -> None:
+        self.address, self.most, self._receive, self._send = address, most, receive, send
 
     async def receive(self) -> Message:
         """The next message. One that no page of ours sends closes the WebSocket."""
         message = await self._receive()
         data = message.get("bytes") or b""
-        is_large = len(data) > MESSAGE and hosted.limits() is not None
-        asked = BackMsg() if is_large else _read(data)
+        asked = _read(data)
+        is_large = len(data) > self.most
         if is_large or len(asked.rerun_script.widget_states.widgets) > WIDGETS:
             await self._send({"type": "websocket.close", "code": 1009, "reason": TOO_MUCH})
             return {"type": "websocket.disconnect", "code": 1009}

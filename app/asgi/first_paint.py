@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from normviz.export import preview
 from normviz.home import FolderError, shipped
-from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from ..session.backend import opened
@@ -38,7 +37,7 @@ PATIENCE = 0.4
 LONGEST = 8000
 """Characters of a query that is read."""
 log = logging.getLogger(__name__)
-PROBLEMS = (StoreError, FolderError, Misconfigured, ValueError)
+PROBLEMS = (StoreError, FolderError, ValueError)
 
 
 def open_store() -> None:

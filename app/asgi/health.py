@@ -10,13 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from normviz import hosted
 from normviz.execution.health import Health, health_of, unreadable
 from normviz.home import FolderError
-from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from ..session.backend import shared
+from ..session.policy import policy
 
 
 async def healthz(request: Request) -> Response:
@@ -24,7 +23,7 @@ async def healthz(request: Request) -> Response:
     del request
     health = await run_in_threadpool(_read)
     answer = health.as_json()
-    answer["store"] = hosted.without_paths(answer["store"])
+    answer["store"] = policy().without_paths(answer["store"])
     if census := answer["census"]:
         del census["failures"]
     return JSONResponse(
@@ -36,5 +35,5 @@ def _read() -> Health:
     try:
         backend = shared()
         return health_of(backend.store, backend.supervisor.silent())
-    except (StoreError, FolderError, Misconfigured) as error:
+    except (StoreError, FolderError) as error:
         return unreadable(error)

@@ -16,7 +16,6 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from normviz.browser.link import live_link, model_file
 from normviz.config import RunConfig
 from normviz.home import FolderError
-from normviz.hosted import Misconfigured
 from normviz.runs.store import StoreError
 
 from ..session.backend import shared
@@ -38,7 +37,7 @@ async def live_file(request: Request) -> Response:
 def _file(name: str) -> Path | None:
     try:
         path = shared().store.folder / "live" / name
-    except (StoreError, FolderError, Misconfigured):
+    except (StoreError, FolderError):
         return None
     return path if NAME.fullmatch(name) and path.is_file() else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Collection
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from streamlit import runtime
 
-from normviz import hosted
 from normviz.config import RunConfig
 from normviz.execution.client import SupervisorClient
 from normviz.runs import Run, shipped
@@ -21,11 +21,10 @@ from normviz.runs.shipped import adopt
 from normviz.runs.store import Store, StoreFull
 from normviz.runs.store.repair import damage
 from normviz.runs.store.repair import opened as open_store
-from normviz.studies.claims.server_jobs import ClaimJobs
-from normviz.studies.maps.fill import MapJobs
 
 from . import visitor
 from .open_pages import OpenPages
+from .policy import policy
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,6 @@ class SharedBackend:
     frames: Frames
     run_list: RunList
     supervisor: SupervisorClient
-    map_jobs: MapJobs
-    claim_jobs: ClaimJobs
     watchers: OpenPages
 
 
@@ -85,7 +82,7 @@ def _open() -> SharedBackend:
 
 
 def _made() -> SharedBackend:
-    store, problem = open_store(again=folder() is not None)
+    store, problem = open_store(again=folder() is not None, policy=policy())
     _server.folder = store.folder
     if problem is not None:
         _server.problems.append(problem)
@@ -96,18 +93,14 @@ def _made() -> SharedBackend:
         print(f"normviz: {error}", file=sys.stderr, flush=True)
     gc.collect()
     gc.freeze()  # modules stay for good: later collections skip them
-    # Maps and claims both start processes with PyTorch: a shared server runs one at a time.
-    alone = threading.Lock() if hosted.limits() else None
-    map_jobs = MapJobs(store, hosted.processes(), alone)
-    claim_jobs = ClaimJobs(store, hosted.processes(), alone)
+    if store.policy.is_shared:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no visitor's run takes its GPU
     return SharedBackend(
         store,
         Frames(store),
         RunList(store),
         SupervisorClient(store),
-        map_jobs,
-        claim_jobs,
-        OpenPages(store, _is_open, (map_jobs, claim_jobs)),
+        OpenPages(store, _is_open),
     )
 
 

@@ -26,6 +26,7 @@ from normviz.runs.store import Action
 from . import address, duel_link, visitor
 from .backend import SharedBackend, known
 from .page_state import PageState
+from .policy import policy
 
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
@@ -203,7 +204,7 @@ def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
         story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
         probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
         text=next((lane.text for lane in lanes if lane.text), ""),
-        notices=(*asked.notices, *later, *texts.link_notices(lanes)),
+        notices=(*asked.notices, *later, *texts.link_notices(lanes, policy())),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Reports the runs and jobs that a page shows: a shared server stops those that no open page shows."""
+"""Reports the runs and cells that a page shows: a shared server stops those that no open page shows."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.runs import Run
+from normviz.runs.store.cells import OpenCells
 
 from . import visitor
 from .backend import watchers
-from .open_pages import Job
 
 
 def begin() -> None:
     """Start a script run's report. The session's duel counts as shown on every page."""
-    if hosted.limits() is not None:
-        duel = st.session_state.get("duel")
-        opened = (*duel.runs, *duel.extra) if duel else ()
-        watchers().begin(visitor.session(), [run for run in opened if run is not None])
+    duel = st.session_state.get("duel")
+    opened = (*duel.runs, *duel.extra) if duel else ()
+    watchers().begin(visitor.session(), [run for run in opened if run is not None])
 
 
 def runs(shown: Iterable[Run]) -> None:
     """Report that the page shows these runs."""
-    if hosted.limits() is not None:
-        watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
+    watchers().has_open(visitor.session(), [run.id for run in shown if run.is_open])
 
 
-def job(shown: Job | None) -> None:
-    """Report that the page shows this job."""
-    if hosted.limits() is not None:
-        watchers().has_open(visitor.session(), job=shown)
+def cells(shown: OpenCells | None) -> None:
+    """Report that the page shows these cells."""
+    if shown is not None:
+        watchers().has_open(visitor.session(), shown.runs.values())

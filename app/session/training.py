@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from normviz import hosted
 from normviz.config import RunConfig, estimated_seconds
 from normviz.execution.budget import default_slots
-from normviz.hosted import Refused
-from normviz.model import texts
-from normviz.runs.store.queue import enqueue
+from normviz.policy import Refused
+from normviz.runs.store.queue import enqueue, refusal
 
 from . import visitor
 from .backend import SharedBackend, known
 from .duel import Duel, leave
 from .page_state import chosen
+from .policy import policy
 
 LONGEST_SECONDS = 5.0
 """Estimated seconds that the runs which start without a click may take here together."""
@@ -37,7 +36,6 @@ def queue(
     """Queue configs for this visitor, instead of some open runs, and return the runs; None, and a message on
     the page, where the server refuses."""
     try:
-        hosted.check_lanes(len(page_duel.lanes))
         runs = enqueue(backend.store, configs, visitor.me(), paused, instead, visitor.address())
     except Refused as why:
         page_duel.refused = f"{why}."
@@ -85,7 +83,7 @@ def by_itself(page_duel: Duel, backend: SharedBackend) -> None:
 def seconds(configs: Sequence[RunConfig]) -> float:
     """Estimated seconds until all of these runs have ended here, if nothing else trains."""
     each = [estimated_seconds(config) for config in configs]
-    return max(*each, sum(each) / default_slots())
+    return max(*each, sum(each) / default_slots(policy()))
 
 
 def _has_result(config: RunConfig, backend: SharedBackend) -> bool:
@@ -106,10 +104,6 @@ def _is_busy(page_duel: Duel, backend: SharedBackend) -> bool:
 
 def _is_allowed(page_duel: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
     """Whether this server takes these runs; a shared one only where no other run waits."""
-    try:
-        hosted.check_lanes(len(page_duel.lanes))
-        hosted.check(configs)
-        texts.check(configs)
-    except Refused:
+    if refusal(backend.store, configs) is not None:
         return False
-    return hosted.limits() is None or set(backend.store.queued()) <= page_duel.automatic
+    return not policy().is_shared or set(backend.store.queued()) <= page_duel.automatic

@@ -20,9 +20,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from normviz.home import FolderError, home, secret
 from normviz.runs import Run
-from normviz.runs.store.queue import OTHERS, may_steer
+from normviz.runs.store.queue import OTHERS
 
 from . import network_address
+from .policy import policy
 
 DIGITS = 12
 """Of the name of a page without cookies."""
@@ -88,9 +89,9 @@ def address() -> str:
     return _hash(keyed.get_signature(network))
 
 
-def steers(run: Run) -> bool:
+def steers(asked: Run) -> bool:
     """Whether this visitor may pause, step or stop a run, or change its learning rate."""
-    return may_steer(run, me())
+    return policy().may_steer(asked.visitor, me())
 
 
 def why_not(runs: list[Run]) -> str | None:

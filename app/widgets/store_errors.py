@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from normviz import hosted
 from normviz.execution.startup import problem
 from normviz.home import FolderError
 from normviz.runs.store import StoreDamaged, StoreError
@@ -17,6 +16,7 @@ from normviz.runs.store.disk_reserve import scarce
 
 from ..session import backend
 from ..session.markdown import literal, sentence
+from ..session.policy import policy
 
 CLICK = "store_trouble"
 
@@ -77,4 +77,4 @@ def _is_mended(error: StoreError | FolderError) -> bool:
 
 
 def _sentence(words: str) -> str:
-    return literal(sentence(hosted.without_paths(words)))
+    return literal(sentence(policy().without_paths(words)))

@@ -26,10 +26,10 @@ from ..model.flat import Flat
 from ..model.init import rule_of
 from ..model.marks import AS_IS, mark_of
 from ..model.transformer import Block, Transformer
-from ..training.eager import moves_alike
+from ..training.engine import Unsupported
 from ..training.probes.instruments import NormScales
 from ..training.tape.arena import Arena, arena, scratch_sizes
-from ..training.tape.compile import Unsupported, compiled
+from ..training.tape.compile import compiled
 from ..training.tape.operations import OP, Number, Program, number
 
 BLOCK = re.compile(r"^blocks\.\d+\.")
@@ -78,7 +78,7 @@ def refuse(config: RunConfig) -> None:
         raise Unsupported(
             f"a browser does not train {config.scheme}, which needs PyTorch besides the tape"
         )
-    if config.optimizer != "adamw" or not moves_alike(config):
+    if config.optimizer != "adamw" or not config.moves_alike:
         raise Unsupported("a browser trains with plain AdamW alone")
 
 

@@ -26,7 +26,7 @@ from ..player.message import packed
 from ..player.walk import walk
 from ..runs import Recording, names
 from ..runs.lane import LETTERS, Lane
-from ..training.tape.compile import Unsupported
+from ..training.engine import Unsupported
 from .link import (
     BROWSER_NORMS,
     BROWSER_TASKS,

@@ -329,7 +329,11 @@ SCHEDULES: Registry[Choice] = Registry(
 DEVICES: Registry[Choice] = Registry(
     "device",
     (
-        Choice("auto", "Automatic", "A CUDA GPU where there is one, else the CPU."),
+        Choice(
+            "auto",
+            "Automatic",
+            "A CUDA GPU where it is estimated to take less time, else the CPU.",
+        ),
         Choice("cpu", "CPU", "The CPU, one thread a lane."),
         Choice("cuda", "CUDA GPU", "An NVIDIA GPU; the run fails with a sentence without one."),
     ),

@@ -1,9 +1,8 @@
 """Where it trains: a map of final losses over two settings, several maps on one colour scale.
 
 Losses are capped at chance, so the colours show which cells learned and not how badly the others failed. A
-red cross is divergence, a ring a cell that was stopped early because it was flat at chance, a
-triangle one whose loss was still falling: undertrained, not unstable. The line is the frontier, the
-largest value of the second setting that trains.
+red cross is divergence, a triangle a cell whose loss was still falling: undertrained, not unstable. The
+line is the frontier, the largest value of the second setting that trains.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ UNKNOWN: Domain = (0.0, 1.0)
 """The domain of maps without a result, which get no legend."""
 EMPTY = {False: "#eceef1", True: "#2b2a28"}
 """Colour of a cell that has not run yet, by whether the page is dark."""
-MARKS = {"diverged": "cross", "flat": "circle", "falling": "triangle-down"}
+MARKS = {"diverged": "cross", "falling": "triangle-down"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class MapCell:
     """A cell: its column and row from 0, its loss capped at chance, and what to mark it with.
 
     loss     None where it has not run yet
-    mark     diverged, flat, falling, running (it is being trained), or nothing
+    mark     diverged, falling, running (it is being trained), or nothing
     where    its settings in words
     words    what came of it, shown where the pointer is
     key      name of its run
@@ -172,15 +171,13 @@ def _marks(i: int, dark: bool) -> list[alt.Chart]:
     for mark, shape in MARKS.items():
         at = named(f"cells{i}").transform_filter(f"datum.mark == '{mark}'")
         halo: dict[str, Any]
-        style: dict[str, Any] = {"shape": shape, "size": 90, "opacity": 1}
+        style: dict[str, Any] = {"shape": shape, "opacity": 1, "filled": True}
         if mark == "diverged":
-            style |= {"angle": 45, "filled": True, "color": RED}
+            style |= {"size": 90, "angle": 45, "color": RED}
             halo = {**style, "size": 170, "color": paper(dark)}
         else:
-            style |= {"filled": mark == "falling", "color": "#1d1d1d", "strokeWidth": 2}
-            halo = {**style, "size": 130, "filled": True, "color": "#ffffff"}
-        if mark == "falling":  # the least of the marks
-            style["size"], halo["size"], halo["opacity"] = 36, 60, 0.6
+            style |= {"size": 36, "color": "#1d1d1d", "strokeWidth": 2}
+            halo = {**style, "size": 60, "color": "#ffffff", "opacity": 0.6}
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
         layers += [at.mark_point(**halo).encode(**place), at.mark_point(**style).encode(**place)]
     busy = named(f"cells{i}").transform_filter("datum.mark == 'running'")
@@ -207,7 +204,6 @@ def finding(panel: Map) -> str:
     )
     for mark, words in (
         ("diverged", "diverged"),
-        ("flat", "stopped early, flat at chance"),
         ("falling", "still falling"),
     ):
         if n := marks.count(mark):

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from ..home import VARIABLE, home, shipped
-from ..hosted import Misconfigured, verify
 from ..runs.store import Store, StoreDamaged, StoreError
 from . import main
 from .errors import complain
@@ -29,10 +28,6 @@ def app(
     browser: Annotated[bool, typer.Option(help="Open a browser window")] = True,
 ) -> None:
     """Start the page. Ends with Ctrl-C, together with all processes that it started."""
-    try:
-        verify()
-    except Misconfigured as error:
-        complain(error)
     folder = data_folder(data) or home()
     try:
         Store(folder)

@@ -165,7 +165,7 @@ def _size(what: str, config: RunConfig, placements: Sequence[str], rounds: int) 
     seconds = np.array([_round(timers, i) for i in range(rounds + 1)])[1:]  # one warms up
     names = list(timers)
     ratio = seconds[:, [names.index(REFERENCE)]] / seconds
-    started = next(train(config))
+    started = next(train(config, device="cpu"))
     assert isinstance(started, Started)
     share = seconds[:, -1] * _operations(config) / seconds[:, names.index(OURS)]
     lines = [f"{what}: engine {started.engine}" + (f" ({started.why})" if started.why else "")]
@@ -212,7 +212,7 @@ def _seconds(step: Callable[[], None], n: int) -> float:
 
 def _train_seconds(config: RunConfig, record: Collection[int] | None = None) -> float:
     """CPU seconds a step of a whole run, without the building of its model. `record`: as of `train`."""
-    events = train(config, record=record)
+    events = train(config, record=record, device="cpu")
     next(events)
     began = time.process_time()
     for _ in events:

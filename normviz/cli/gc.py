@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from .. import hosted
 from ..execution.client import is_supervised
-from ..hosted import LIMITS, Misconfigured
+from ..policy import STORE_BYTES
 from ..runs.store import Store, StoreError, retention
 from . import main
 from .errors import complain
@@ -35,12 +34,12 @@ def gc(
     """Delete the oldest runs until the store fits. Shipped, open and linked runs stay."""
     try:
         store = Store()
-        limit = mb * 10**6 if mb else hosted.store_bytes() or LIMITS.store_mb * 10**6
+        limit = mb * 10**6 if mb else store.policy.store_bytes or STORE_BYTES
         before = retention.size(store)
         gone = (
             retention.would_drop(store, limit, linked) if dry_run else _drop(store, limit, linked)
         )
-    except (StoreError, Misconfigured) as error:
+    except StoreError as error:
         complain(error)
     done = "would delete about" if dry_run else "deleted"
     typer.echo(

@@ -96,10 +96,10 @@ def ship_maps(
         if standard.key not in wanted:
             written |= {cell.key for cell in grid.cells}
             continue
-        ended = follow(store, grid, cores(), early=True)
+        ended = follow(store, grid, cores())
         if ended.was_stopped:
             raise typer.Exit(130)
-        results = {cell.key: stored(store, cell.key, early=True) for cell in grid.cells}
+        results = {cell.key: stored(store, cell.key) for cell in grid.cells}
         runs = [run for key, run in results.items() if run is not None and key not in written]
         written |= results.keys()
         path = folder / f"{standard.key}.npz"

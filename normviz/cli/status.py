@@ -11,12 +11,10 @@ import typer
 from ..config import engine_here
 from ..execution.health import Health, read_twice, unreadable
 from ..home import FolderError
-from ..hosted import Misconfigured
 from ..runs.listing import ago
 from ..runs.store import Store, StoreError
 from ..runs.store.counts import StoreCounts
 from . import main
-from .errors import complain
 
 WORDS = {
     "dead": "none: start one with `normviz app`",
@@ -35,8 +33,6 @@ def status(
         health = read_twice(Store())
     except (FolderError, StoreError, OSError) as error:
         health = unreadable(error)
-    except Misconfigured as error:
-        complain(error)
     if as_json:
         name, why = engine_here()
         typer.echo(json.dumps({**health.as_json(), "engine": name, "engine_why": why}))

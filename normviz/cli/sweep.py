@@ -14,6 +14,7 @@ from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
 from ..studies.maps import Cluster, Grid, cores, grid_of, missing, read_address
 from ..studies.maps.layout import spanned
+from ..studies.maps.points import read_points
 from . import main
 from .errors import complain
 from .places import check_file, data_folder
@@ -32,9 +33,6 @@ def sweep(
         Path | None, typer.Option(help="Write one row per cell to FILE.parquet or .csv")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the map to FILE.svg or .png")] = None,
-    early_stop: Annotated[
-        bool, typer.Option(help="Stop cells that stay flat at chance; they are marked")
-    ] = True,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Cells at once (default: the cores)")
     ] = None,
@@ -68,14 +66,14 @@ def sweep(
         adopt(store)
         if any(cell.key in shipped.cell_keys() for cell in grid.cells):
             shipped.adopt_cells(store)
-        left = len(missing(store, grid, early_stop))
+        left = len(missing(store, grid))
         cluster = Cluster(address, processes) if address and left else None
     except (ValueError, StoreError) as error:
         complain(error)
     at_once = max(1, cluster.cores) if cluster else processes or cores()
     typer.echo(announce(grid, left, at_once), err=True)
-    ended = follow(store, grid, at_once, early_stop, cluster)
-    points = ended.points(store, grid, early_stop)
+    ended = follow(store, grid, at_once, cluster)
+    points = read_points(store, grid)
     typer.echo(report(grid, points))
     try:
         if out is not None:

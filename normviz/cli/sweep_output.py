@@ -18,7 +18,7 @@ from rich.table import Table
 from ..runs.engines import computed_by
 from ..runs.store import Store
 from ..studies.maps import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
-from ..studies.maps.points import Point, point, read_points
+from ..studies.maps.points import Point, point
 from ..studies.maps.summary import (
     by_place,
     comparisons,
@@ -41,14 +41,8 @@ class SweepEnd:
     failures: dict[Cell, str] = field(default_factory=dict)
     was_stopped: bool = False
 
-    def points(self, store: Store, grid: Grid, early: bool) -> list[Point]:
-        """The points of all cells that have a result."""
-        return read_points(store, grid, early)
 
-
-def follow(
-    store: Store, grid: Grid, processes: int, early: bool, cluster: Cluster | None = None
-) -> SweepEnd:
+def follow(store: Store, grid: Grid, processes: int, cluster: Cluster | None = None) -> SweepEnd:
     """Run the grid and show its progress. Ctrl-C stops it, and a lost cluster is an error; all ended
     cells are kept.
 
@@ -64,7 +58,7 @@ def follow(
             if is_terminal
             else redirect_stdout(sys.stderr) as live
         ):
-            for news in sweep(store, grid, processes, early, cluster=cluster):
+            for news in sweep(store, grid, processes, cluster=cluster):
                 line = progress.take(news)
                 if isinstance(live, Live):
                     live.update(progress.drawn(), refresh=True)
@@ -189,14 +183,13 @@ def _losses(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _cell(seeds: Sequence[Point]) -> str:
-    """A median with a mark: x diverged, f flat and stopped early, v still falling."""
+    """A median with a mark: x diverged, v still falling."""
     if not seeds:
         return "."
     marks = "".join(
         mark
         for mark, n in (
             ("x", sum(p.is_lost for p in seeds)),
-            ("f", sum(p.kind == "flat" for p in seeds)),
             ("v", sum(p.still_falls for p in seeds)),
         )
         if 2 * n > len(seeds)
@@ -208,8 +201,6 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
     """The legend of the marks in use."""
     if any(p.is_lost for p in points):
         yield "x: diverged, shown as chance"
-    if any(p.kind == "flat" for p in points):
-        yield "f: stopped early, flat at chance: the number is the loss at the stop"
     if any(p.still_falls for p in points):
         yield "v: the loss was still falling: undertrained, not unstable"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .. import hosted
+from ..policy import STORE_FULL
 from ..runs.store import Store, StoreError, retention
 from ..runs.store.counts import StoreCounts, count
 from ..runs.store.disk_reserve import scarce
-from ..runs.store.queue import STORE_FULL
 from .client import is_supervised
 from .heartbeat import SILENT_SECONDS, listen
 from .startup import problem
@@ -56,11 +55,8 @@ def unreadable(why: object) -> Health:
 
 
 def health_of(store: Store, silent: float = 0.0) -> Health:
-    """The health of a store's server, whose supervisor has not answered for `silent` seconds.
-
-    Raises Misconfigured for an invalid limit.
-    """
-    limit = hosted.store_bytes()
+    """The health of a store's server, whose supervisor has not answered for `silent` seconds."""
+    limit = store.policy.store_bytes
     try:
         supervised = is_supervised(store)
         census, refuses = count(store.db), _refuses(store, limit)
@@ -82,13 +78,13 @@ def health_of(store: Store, silent: float = 0.0) -> Health:
 def read_twice(store: Store) -> Health:
     """`read` for a first check: a single reading can't tell whether the supervisor hangs.
 
-    Takes half a second if the supervisor is alive. Raises Misconfigured and OSError.
+    Takes half a second if the supervisor is alive. Raises OSError.
     """
     return health_of(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 
 def _refuses(store: Store, limit: int | None) -> str | None:
     """Why a shared server accepts no new runs, or None."""
-    if hosted.limits() is None or limit is None:
+    if not store.policy.is_shared or limit is None:
         return None
     return STORE_FULL if retention.is_full(store.db.connection, limit) else None

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from itertools import islice
+from math import isinf
 
-from .. import hosted
 from ..runs.store import Store, StoreDamaged, StoreError, StoreFull, retention
 from ..runs.store.disk_reserve import give_up, hold, scarce
 from . import log
@@ -113,8 +113,8 @@ class Housekeeper:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.limits, self.store_limit = hosted.limits(), hosted.store_bytes()
-        self.unwatched = UnwatchedRuns(self.limits.grace) if self.limits else None
+        grace, self.store_limit = store.policy.grace, store.policy.store_bytes
+        self.unwatched = None if isinf(grace) else UnwatchedRuns(grace)
         self.lived = 0.0
         self.last = time.monotonic()
 

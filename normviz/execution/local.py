@@ -17,10 +17,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from .executor import STOP_SECONDS, Began, Ended, Event, Executor, T, no_result
-from .process import describe_end, start
-
-PATIENT = 15
-"""Niceness: a page stays responsive beside it, and so does a visitor's run."""
+from .process import PATIENT, describe_end, start
 
 
 class Local(Executor[T]):

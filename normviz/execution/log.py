@@ -2,8 +2,8 @@
 
     {"time": "2026-11-21T12:00:00.123Z", "level": "info", "event": "handed out", "run": 12, ...}
 
-Visitors appear as the short hash in the store; texts and settings do not appear. Outside of hosted mode only
-errors are logged, because the log then goes to the user's own terminal.
+Visitors appear as the short hash in the store; texts and settings do not appear. Except on a shared
+server only errors are logged, because the log goes to the user's own terminal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 import time
 from typing import Any
 
-from .. import hosted
 from ..runs import Run
 
 LOG = logging.getLogger("normviz.execution")
@@ -39,14 +38,14 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def begin() -> None:
-    """Write this process's events to standard error."""
+def begin(all_events: bool) -> None:
+    """Write this process's events to standard error, all or only errors."""
     if not LOG.handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonLines())
         LOG.addHandler(handler)
     LOG.propagate = False
-    LOG.setLevel(logging.WARNING if hosted.limits() is None else logging.INFO)
+    LOG.setLevel(logging.INFO if all_events else logging.WARNING)
 
 
 def event(name: str, run: int | None = None, **more: object) -> None:

@@ -13,6 +13,9 @@ import psutil
 
 from ..home import VARIABLE
 
+PATIENT = 15
+"""Niceness: a page stays responsive beside it, and so does a visitor's run."""
+
 
 def start(
     module: str,

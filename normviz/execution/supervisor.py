@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -56,6 +57,7 @@ class Worker:
     started  it was warm at least once
     took     it reported that it has its run; if it dies before, it has not touched the run
     returns  it measures quickly, and will be warm again in a moment
+    patient  it has taken a cell of a map or a claim, and gets no run any more: its priority is low
     deaf     its end of the pipe is closed, which shows before the process has ended
     gib      estimated memory of its run in GiB
     ended    it was killed because its run is over
@@ -68,10 +70,16 @@ class Worker:
     started: bool = False
     took: bool = False
     returns: bool = False
+    patient: bool = False
     deaf: bool = False
     gib: float = 0.0
     ended: bool = False
     why: str = ""
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process can be reached."""
+        return not self.deaf and self.process.is_alive()
 
     def end(self) -> None:
         """Kill the worker, because its run is over."""
@@ -92,11 +100,12 @@ class Worker:
 
 
 class Supervisor:
-    """One per store. `slots` runs train at once; paused ones do not count."""
+    """One per store. `slots` runs train at once; paused ones do not count. So do, beside them and at a low
+    priority, as many cells of maps and claims as the policy allows."""
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.housekeeper, self.budget = Housekeeper(store), Budget()
+        self.housekeeper, self.budget = Housekeeper(store), Budget(store.policy)
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -105,6 +114,9 @@ class Supervisor:
         else:
             self.context = mp.get_context("spawn")
         self.spares: list[Worker] = []
+        self.patient: list[Worker] = []
+        """Warm workers that get cells alone."""
+        self.cells = store.policy.processes or slots
         self.startup = Startup(store.folder)
         self.busy: dict[int, Worker] = {}
         self.ready = False
@@ -131,6 +143,7 @@ class Supervisor:
         self.limit_paused()
         self.stop_unwatched()
         self.hand_out()
+        self.hand_out_cells()
         self.refill()
         self.draw()
 
@@ -151,20 +164,21 @@ class Supervisor:
 
     def listen(self) -> None:
         """Read all messages; workers that are warm, for the first time or again, are spares."""
-        for each in (*self.spares, *self.busy.values()):
+        for each in self.workers():
             each.listen()
         for run, busy in list(self.busy.items()):
             if busy.warm:
                 del self.busy[run]
-                self.spares.append(busy)
+                (self.patient if busy.patient else self.spares).append(busy)
         for surplus in self.spares[SPARES:]:
             surplus.process.kill()
         del self.spares[SPARES:]
 
     def notice_deaths(self) -> None:
         """Drop dead spares, and end the runs of workers that died."""
-        dead = [s for s in self.spares if s.deaf or not s.process.is_alive()]
-        self.spares = [spare for spare in self.spares if spare not in dead]
+        self.patient = [each for each in self.patient if each.lives]
+        dead = [spare for spare in self.spares if not spare.lives]
+        self.spares = [spare for spare in self.spares if spare.lives]
         for spare in dead:
             if not spare.started:
                 spare.process.join(JOIN_SECONDS)
@@ -187,11 +201,15 @@ class Supervisor:
             self.startup.worked()
         if ready != self.ready:
             self.ready = ready
-            self.store.announce(os.getpid(), ready, self.slots, len(self.spares) + len(self.busy))
+            self.store.announce(os.getpid(), ready, self.slots, len(self.workers()))
 
     def returning(self) -> int:
         """Workers that will be warm in a moment."""
         return sum(busy.returns for busy in self.busy.values())
+
+    def workers(self) -> list[Worker]:
+        """All processes."""
+        return [*self.spares, *self.patient, *self.busy.values()]
 
     def refill(self) -> None:
         """Fork missing spares: at once if runs wait although a slot is free. Else not while a run begins,
@@ -225,7 +243,8 @@ class Supervisor:
         self.waiting = 0
         taken = self.busy.keys() | self.pending_ends.runs
         queued = [run for run in self.store.queued() if run not in taken]
-        active = sum(not self._is_paused(run) for run in self.busy) if queued else 0
+        runs = {run: busy for run, busy in self.busy.items() if not busy.patient}
+        active = sum(not self._is_paused(run) for run in runs) if queued else 0
         short = False
         for run in queued[: max(0, self.slots - active)]:
             record = self.store.run(run)
@@ -246,10 +265,38 @@ class Supervisor:
             self.handed_out = time.monotonic()
         self.budget.record_waiting(short)
 
+    def hand_out_cells(self) -> None:
+        """Send waiting cells to patient workers, and to spares of which a run needs none."""
+        free = self.cells - sum(busy.patient for busy in self.busy.values())
+        taken = self.busy.keys() | self.pending_ends.runs
+        queued = (
+            (cell for cell in self.store.queued(cells=True) if cell not in taken) if free else ()
+        )
+        for cell in islice(queued, free):
+            if self.store.run(cell) is None:
+                self.pending_ends.end(cell, FOREIGN)
+                continue
+            worker = self._take(self.patient, cell)
+            if worker is None and sum(spare.warm for spare in self.spares) > 1:
+                worker = self._take(self.spares, cell)
+            if worker is None:
+                return
+            worker.warm, worker.patient, worker.took = False, True, False
+            self.busy[cell] = worker
+            self.store.handed(cell)
+        if not any(busy.patient for busy in self.busy.values()):
+            for worker in self.patient:
+                worker.process.kill()
+            self.patient.clear()
+
     def take_spare(self, run: int) -> Worker | None:
-        """A warm spare to which the run was sent, or None; sending to a dead one fails."""
-        for spare in [spare for spare in self.spares if spare.warm]:
-            self.spares.remove(spare)
+        """A warm spare to which the run was sent, or None."""
+        return self._take(self.spares, run)
+
+    def _take(self, workers: list[Worker], run: int) -> Worker | None:
+        """A warm one of these workers to which the run was sent, or None; sending to a dead one fails."""
+        for spare in [spare for spare in workers if spare.warm]:
+            workers.remove(spare)
             with contextlib.suppress(OSError):
                 spare.pipe.send(run)
                 return spare
@@ -286,7 +333,7 @@ class Supervisor:
             self.busy[run].end()
 
     def stop_unwatched(self) -> None:
-        """In hosted mode, stop runs that no open page has shown for a while, and keep the store's limit."""
+        """Stop runs that no open page of a shared server has shown for a while; keep the store's limit."""
         for run in self.housekeeper.round():
             if run in self.busy:
                 self.busy[run].end()
@@ -299,7 +346,7 @@ class Supervisor:
     def sleep(self) -> None:
         """Wait until the store changes, or a worker sends a message or dies."""
         version, until = self.store.version(), time.monotonic() + 0.25
-        workers = (*self.spares, *self.busy.values())
+        workers = self.workers()
         watched: list[Connection | int] = [w.pipe for w in workers if not w.warm and not w.deaf]
         watched += [w.process.sentinel for w in workers]
         while self.store.version() == version and time.monotonic() < until:
@@ -308,7 +355,7 @@ class Supervisor:
 
     def close(self) -> None:
         """Kill all workers and the drawer."""
-        for each in (*self.spares, *self.busy.values()):
+        for each in self.workers():
             each.process.kill()
         if self.drawer is not None:
             self.drawer[1].kill()
@@ -338,11 +385,11 @@ def serve(slots: int | None = None) -> int:
         )  # servers hold it for a moment, to test whether a supervisor lives
     except Timeout:
         return 0
-    log.begin()
+    log.begin(store.policy.is_shared)
     heartbeat = Heartbeat(store.folder)
     gone = threading.Event()
     threading.Thread(target=_wait_for_eof, args=(gone,), daemon=True).start()
-    slots = slots or default_slots()
+    slots = slots or default_slots(store.policy)
     supervisor = Supervisor(store, slots)
     began = False
     try:

@@ -1,7 +1,8 @@
 """A worker: waits warm, trains one run into the store, and ends.
 
 After a quick measurement at initialisation it is warm again instead: another process would cost
-more than the measurement.
+more than the measurement. After a cell of a map or a claim it is warm too, and gets cells alone from then on,
+because its priority is low.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ..config import RunConfig, is_quick
 from ..model import texts
-from ..runs.store import Store, StoreDamaged, StoreError
-from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from ..runs import Run
+from ..runs.run import CELLS
+from ..runs.store import Store, StoreDamaged, StoreError, cells
+from ..training.events import Diverged, Edited, Event, Finished, OutOfMemory, Started, Step
 from ..training.schedule import peak_at
 from . import log
+from .cell import lab_numbers, measure
 from .client import DAMAGED
 from .housekeeping import end
 from .parent import Parent
-from .process import lower_priority
+from .process import PATIENT, lower_priority
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -37,12 +42,12 @@ def main(pipe: Connection, folder: Path) -> None:
     """Warm up, report it, wait for the number of a run, and train it. Ends when the supervisor does."""
     from . import preload
 
-    log.begin()
     _prefer_for_oom_kill()
     for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
         pass
     supervisor = Parent(pipe)
     store, warm = Store(folder), True
+    log.begin(store.policy.is_shared)
     while warm:
         supervisor.send("warm")
         run: int = supervisor.receive()
@@ -50,11 +55,16 @@ def main(pipe: Connection, folder: Path) -> None:
         # While a model is built a collection finds nothing, and takes longer than building it.
         gc.disable()
         try:
-            warm = StoredRun(store, run).go()
+            record = store.run(run)
+            if record is not None and record.origin in CELLS:
+                StoredCell(store, record).go()
+            else:
+                warm = StoredRun(store, run).go()
             log.ended(store.run(run))
         except StoreError as error:  # it can't be written here: the supervisor will write it
             supervisor.send(str(error))
             sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
+        gc.enable()
         _tidy_up()
 
 
@@ -71,6 +81,49 @@ def _tidy_up() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # of the GNU C library alone
             ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+class StoredCell:
+    """A cell of a map or a claim, trained or measured whole in this process, which yields to all others from
+    then on."""
+
+    def __init__(self, store: Store, cell: Run) -> None:
+        self.store, self.cell = store, cell
+
+    def go(self) -> None:
+        """Keep its result, or why it failed. Raises StoreError if that can't be written."""
+        _be_patient()
+        cells.began(self.store, self.cell.id)
+        try:
+            failed = self.measure()
+        except StoreError:
+            raise
+        except Exception as error:  # every error of a cell ends as its message
+            log.exception(self.cell.id)
+            failed = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if failed is not None:
+            end(self.store, self.cell.id, failed)
+
+    def measure(self) -> str | None:
+        """Store what comes of it; returns why nothing did."""
+        cell = self.cell
+        if cell.lab:
+            cells.keep_reading(self.store, cell.id, *lab_numbers(cell.lab, cell.config.canonical()))
+            return None
+        measured = measure(cell.trained)
+        if measured.status == "failed":
+            return measured.message
+        cells.keep(self.store, cell.id, measured)
+        return None
+
+
+@cache
+def _be_patient() -> None:
+    """Give every other process precedence, for good."""
+    import torch
+
+    lower_priority(PATIENT)
+    torch.set_num_threads(1)
 
 
 class StoredRun:
@@ -108,9 +161,7 @@ class StoredRun:
             self.follow(self.config)
             return quick and self.device == "cpu"
         except MemoryError:
-            self.fail(
-                "the run needs more memory than this machine has: lower width, depth or batch"
-            )
+            self.fail(str(OutOfMemory(self.device)))
         except StoreError as error:
             self.waiting.clear()  # there is no room for these
             self.fail(str(error))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ..execution import log
 from ..execution.process import lower_priority
+from ..policy import from_environment
 from ..runs.lane import LETTERS, Lane
 from ..runs.store import Store, StoreError, pictures
 from .preview import draw
@@ -38,8 +39,9 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lower_priority(19)
-    log.begin()
+    policy = from_environment()
+    log.begin(policy.is_shared)
     try:
-        draw_stored(Store(), [int(run) for run in sys.argv[1].split(",")])
+        draw_stored(Store(policy=policy), [int(run) for run in sys.argv[1].split(",")])
     except (ValueError, StoreError) as error:
         log.event("not drawn", runs=sys.argv[1], why=str(error))

@@ -131,7 +131,7 @@ def _how_exact(lane: Lane) -> str:
             "the losses agree up to rounding, which grows with the steps."
         )
     started = lane.started
-    if (started.engine if started else engine_of(configured(lane.config))) != "eager":
+    if (started.engine if started else engine_of(configured(lane.config))) == "tape":
         return (
             "Initial values, batches and steps are the run's. NormViz's engine in C++ adds in another "
             "order, so its losses agree up to rounding, which grows with the steps."

@@ -5,8 +5,8 @@
 
     config = RunConfig(task="text", text=texts.add(Path("book.txt")))
 
-A text is never in a link, in a result, or on a page. A shared server trains on none and shows no run on one,
-although its data folder may hold some from the time when it was not shared.
+A text is never in a link, in a result, or on a page. A shared server trains on none and shows no run on one
+(`Policy.own_text`), although its data folder may hold some from the time when it was not shared.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from .. import hosted
 from ..config import RunConfig
 from ..home import VARIABLE, FolderError, home, write_private
-from ..hosted import Refused
 from ..limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
+from ..policy import Policy
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
 
 
@@ -125,45 +124,33 @@ def read(key: str, data: Path | None = None) -> str:
     return content.decode()
 
 
-def check(configs: Iterable[RunConfig]) -> None:
-    """Raise Refused where one of these configs can't be trained here because of its text."""
+def obstacle(*configs: RunConfig) -> str | None:
+    """Why one of these configs can't be trained on its text here, as a sentence; None where all can."""
     for config in {(config.text, config.seq_len): config for config in configs}.values():
-        if why := obstacle(config):
-            raise Refused(why)
-
-
-def obstacle(config: RunConfig) -> str | None:
-    """Why a config's text can't be trained on here, as a sentence; None where it can."""
-    if not config.text:
-        return None
-    if why := lacking("this run", config.text):
-        return why
-    try:
-        check_length(about(config.text).characters, config.seq_len)
-    except TextError as error:
-        return str(error)
+        if not config.text:
+            continue
+        if why := lacking("this run", config.text):
+            return why
+        try:
+            check_length(about(config.text).characters, config.seq_len)
+        except TextError as error:
+            return str(error)
     return None
 
 
-def link_notices(configs: Iterable[RunConfig]) -> list[str]:
+def link_notices(configs: Iterable[RunConfig], policy: Policy) -> list[str]:
     """A sentence for each text that a link trains on and that can't be trained on here."""
     named = dict.fromkeys(config.text for config in configs if config.text)
-    refusals = (lacking("This link", text, "paste it") for text in named)
+    what = "This link"
+    refusals = (policy.may_read(text, what) or lacking(what, text, "paste it") for text in named)
     return list(dict.fromkeys(f"{why}." for why in refusals if why))
 
 
 FILE = "paste it, or give it with --text FILE,"
-ELSEWHERE = (
-    "trains on somebody's own text, and this shared server neither takes such texts nor shows runs on them: "
-    "train on it where NormViz is installed"
-)
 
 
 def lacking(what: str, key: str, mend: str = FILE) -> str | None:
-    """Why the text that `what` trains on can't be trained on here, as a sentence; None where it can. A shared
-    server says the same whether it has the text or not."""
-    if hosted.limits() is not None:
-        return f"{what} {ELSEWHERE}"
+    """Why the text that `what` trains on can't be read here, as a sentence; None where it can."""
     return None if is_here(key) else missing(what, key, mend)
 
 

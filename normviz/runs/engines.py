@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-ENGINES = {
-    "tape": "in NormViz's engine in C++",
-    "eager": "with PyTorch's own operations",
-}
+IN_CPP, BY_TORCH = "in NormViz's engine in C++", "with PyTorch's own operations"
+ENGINES = {"tape": IN_CPP, "eager": BY_TORCH, "captured": BY_TORCH, "stacked": BY_TORCH}
 """How runs train, by the engine that computes their steps."""
 
 
 def computed_by(engines: Iterable[str], what: str = "runs") -> str:
     """A sentence on the engines that trained these runs; empty without runs."""
-    each = list(engines)
+    each = [ENGINES[engine] for engine in engines]
     if len(set(each)) < 2:
-        return f"Trained {ENGINES[each[0]]}." if each else ""
-    n = each.count("eager")
+        return f"Trained {each[0]}." if each else ""
+    n = each.count(BY_TORCH)
     others = "the other" if len(each) == n + 1 else "the others"
-    return (
-        f"{n} of these {len(each)} {what} trained {ENGINES['eager']}, {others} {ENGINES['tape']}."
-    )
+    return f"{n} of these {len(each)} {what} trained {BY_TORCH}, {others} {IN_CPP}."

@@ -6,15 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from .. import hosted
 from ..formats import duration, listed
 from . import Recording, Run, Steps
 from .store import Store
 from .verdict import Verdict
-
-KEPT_BYTES, KEPT_HOSTED = 128 * 2**20, 16 * 2**20
-"""The limit of runs' steps in memory, the second on a hosted server, which has about a gigabyte for
-everything; a hero run takes a tenth of a megabyte, one of depth 1000 about ten megabytes."""
 
 
 class Frames:
@@ -41,8 +36,7 @@ class Frames:
                 self._steps[run.id] = steps
                 self._size += steps.nbytes
             self._steps.move_to_end(run.id)
-            most = KEPT_HOSTED if hosted.limits() else KEPT_BYTES
-            while self._size > most and len(self._steps) > 1:
+            while self._size > self.store.policy.steps_bytes and len(self._steps) > 1:
                 self._size -= self._steps.popitem(last=False)[1].nbytes
             return steps
 

@@ -358,10 +358,11 @@ class RecordingBuilder:
     def follow(self, events: Iterable[Event]) -> Iterator[Event]:
         """Yield the events, each after it was recorded."""
         for event in events:
-            self._note(event)
+            self.note(event)
             yield event
 
-    def _note(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
+        """Record an event."""
         match event:
             case Started():
                 self.started, self._config = event, event.config

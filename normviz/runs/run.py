@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from ..catalog import SCHEMES
@@ -18,6 +19,9 @@ DONE = STATUSES[3:5]
 SHIPPED = ("shipped", "shipped sweep")
 COARSE = ("sweep", "shipped sweep")
 """Origins of the cells of a sweep: all losses, but layers at a few steps alone."""
+CELLS = ("sweep", "reading")
+"""Origins of what maps and claims ask for. It waits for all other runs, and is stored as a whole or not at
+all."""
 
 
 def probes_of(config: Settings) -> tuple[str, ...]:
@@ -46,10 +50,12 @@ class Run:
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
                no file to take away has it
     id         its number in the store, and from there on what the store alone knows; 0 where none has it
-    origin     here, sweep (a cell of one), shipped, shipped sweep, observed
+    origin     here, sweep (a cell of one), reading (of a lab), shipped, shipped sweep, observed
     created    when it was queued, in seconds since 1970
     visitor    hash of who asked for it, None where nobody on a page did
     linked     whether its link was copied, or opened by somebody else
+    lab        which lab measures it, empty for a run that trains; and
+    reading    what the lab measured, by name
     """
 
     config: Settings
@@ -66,6 +72,8 @@ class Run:
     created: float = 0.0
     visitor: str | None = None
     linked: bool = False
+    lab: str = ""
+    reading: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.probes:
@@ -74,7 +82,7 @@ class Run:
     @property
     def key(self) -> str:
         """Name of this result."""
-        return self.config.key
+        return reading_key(self.lab, self.config) if self.lab else self.config.key
 
     @property
     def is_observed(self) -> bool:
@@ -116,6 +124,11 @@ class Run:
     def stays(self) -> str | None:
         """Why this run may not be deleted, or None if it may."""
         return stays(self.id, self.status, self.origin)
+
+
+def reading_key(lab: str, config: Settings) -> str:
+    """Name of what a lab measures of a config."""
+    return f"{lab} {config.key}"
 
 
 def stays(run: int, status: str, origin: str) -> str | None:

@@ -122,7 +122,7 @@ class Optimizer:
         self.matrices = list(_stacks(config, flat)) if config.optimizer == "muon" else []
         self.momenta = [torch.zeros_like(grad) for _, grad in self.matrices]
         self.groups = list(_groups(config, model, flat))
-        self.is_plain = moves_alike(config)
+        self.is_plain = config.moves_alike
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
@@ -178,16 +178,10 @@ def orthogonalised(x: Tensor) -> Tensor:
     return y.mT if tall else y
 
 
-def moves_alike(config: RunConfig) -> bool:
-    """Whether one rate, weight decay and eps move all parameters, in the one flat buffer."""
-    c = config
-    return c.optimizer != "muon" and (c.decay_on, c.parametrisation) == ("all", "standard")
-
-
 def _groups(config: RunConfig, model: Transformer, flat: Flat) -> Iterator[Group]:
     """The groups of parameters that AdamW or SGD moves: all that Muon does not."""
     c, m, deep = config, config.times_base_width, config.times_base_depth
-    if moves_alike(c):
+    if c.moves_alike:
         yield Group([flat.optimised], [flat.grads])
         return
     inside = {id(p) for p in model.blocks.parameters()}

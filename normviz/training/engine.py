@@ -1,7 +1,8 @@
 """An engine computes the steps of a run: loss and gradients of a batch, the probes, and the update.
 
-`train` does not know which engine it has. `eager` runs every config; `tape` is faster, and runs what
-its operations cover, in float32 on a CPU.
+`train` does not know which engine it has. `eager` runs every config on every device. Faster are `tape`,
+which runs what its operations cover, in float32 on a CPU, and `captured`, which is eager by one call a step
+on a GPU.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 Batch: TypeAlias = "tuple[Tensor, Tensor]"
 """Inputs and targets [B, T] int64."""
 
-Choice = Literal["tape", "eager"]
-"""Which engine is wanted: the tape, with eager for what the tape does not run, or eager."""
+Choice = Literal["auto", "tape", "captured", "eager"]
+"""Which engine is wanted, with eager for what it does not run; auto is the tape on a CPU, else captured."""
+
+
+class Unsupported(Exception):
+    """One sentence: which part of a run an engine does not run."""
 
 
 class Engine(Protocol):

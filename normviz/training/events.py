@@ -15,8 +15,8 @@ from ..observed import Settings
 class Started:
     """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads.
 
-    `engine` computes the steps, "eager" or "tape"; `why` is a sentence where the tape was wanted and
-    does not run this config here, else "".
+    `engine` computes the steps: "eager", "tape", "captured" or "stacked". `why` says why the wanted one does
+    not run this config here, and where a machine has a GPU, why this device; else "".
     """
 
     config: Settings
@@ -85,6 +85,14 @@ class Finished:
 
     steps: int
     wrote: str = ""
+
+
+class OutOfMemory(MemoryError):
+    """A run needs more memory than its device has."""
+
+    def __init__(self, device: str) -> None:
+        where = "the GPU" if device == "cuda" else "this machine"
+        super().__init__(f"the run needs more memory than {where} has: lower width, depth or batch")
 
 
 Event = Started | Step | Edited | Diverged | Finished

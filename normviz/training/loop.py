@@ -8,25 +8,33 @@ Everything is deterministic on one machine and one number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Generator
+import warnings
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
-from ..config import ConfigError, RunConfig
+from ..config import ConfigError, RunConfig, device_of
 from ..model.data import Characters, Task, make_task
 from ..model.families import build
 from ..model.flat import Flat, profile
 from ..model.init import initialise
 from ..model.transformer import Transformer
 from ..native.library import Unavailable
+from .captured import Captured
 from .divergence import DivergenceGuard
 from .eager import Eager
-from .engine import Choice, Engine
-from .events import Edited, Event, Finished, Started, Step
+from .engine import Choice, Engine, Unsupported
+from .events import Edited, Event, Finished, OutOfMemory, Started, Step
 from .schedule import held_out_at, lr_at, peak_at, recorded, with_lr
-from .tape.compile import Unsupported
 from .tape.engine import Tape
+
+ENGINES: dict[Choice, type[Eager]] = {"tape": Tape, "captured": Captured, "eager": Eager}
+
+CPU_IS_FULL = "DefaultCPUAllocator"
+"""What PyTorch's error on too little memory of the CPU names."""
 
 SAMPLE = 80
 """Characters that a trained model writes."""
@@ -46,30 +54,54 @@ def train(
     also_at: Collection[int] = (),
     record: Collection[int] | None = None,
     begun: tuple[Transformer, Task] | None = None,
-    engine: Choice = "tape",
+    engine: Choice = "auto",
+    device: str | None = None,
 ) -> Generator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
     Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
     measures at initialisation and stops. To keep the trained model, make it by `begin` and pass it as
-    `begun`. Where the tape does not run the config, eager does, and `Started` says why. Raises
-    ConfigError for a device that this machine does not have.
+    `begun`. `device` is in place of the config's. Where the engine does not run the config, eager does, and
+    `Started` says why. Raises ConfigError for a device that this machine does not have, and OutOfMemory.
     """
-    knobs = knobs or Knobs()
-    device = find_device(config.device)
-    model, task = begun or begin(config)
-    if device.type != "cpu":
-        model.to(device)  # buffers; the parameters move into the flat buffer next
-    flat = Flat(model, device)
-    runs, why = choose(engine, config, model, flat)
+    where, why_there = (find_device(device), "") if device else _chosen(config)
     wanted = {*(recorded(config) if record is None else record), *also_at}
+    with memory_errors(where):
+        yield from _train(config, knobs or Knobs(), wanted, begun, engine, (where, why_there))
+
+
+@contextmanager
+def memory_errors(device: torch.device) -> Iterator[None]:
+    """Turn every error of too little memory on a device into OutOfMemory."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or CPU_IS_FULL in str(error):
+            raise OutOfMemory(device.type) from None
+        raise
+
+
+def _train(
+    config: RunConfig,
+    knobs: Knobs,
+    wanted: Collection[int],
+    begun: tuple[Transformer, Task] | None,
+    engine: Choice,
+    chosen: tuple[torch.device, str],
+) -> Generator[Event]:
+    where, why_there = chosen
+    model, task = begun or begin(config)
+    if where.type != "cpu":
+        model.to(where)  # buffers; the parameters move into the flat buffer next
+    flat = Flat(model, where)
+    runs, why = choose(engine, config, model, flat)
     evaluated = held_out_at(config)
-    held_out = task.held_out_tensors(device)
+    held_out = task.held_out_tensors(where)
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
-        config, device.type, runs.threads, parameters, task.chance, task.floor, task.text,
-        runs.name, why,
+        config, where.type, runs.threads, parameters, task.chance, task.floor, task.text,
+        runs.name, "; ".join(filter(None, (why, why_there))),
     )  # fmt: skip
 
     for step in range(max(config.steps, 1)):
@@ -81,7 +113,7 @@ def train(
         model.clock.step = step
         model.clock.share = step / max(config.steps, 1)
         watched = step in wanted
-        loss, grad_norm = runs.step(task.tensors(step, device), watched)
+        loss, grad_norm = runs.step(task.tensors(step, where), watched)
         bad = guard.check(step, loss, grad_norm)
 
         layers = runs.layers() if watched else None
@@ -98,7 +130,7 @@ def train(
     wrote = ""
     if isinstance(task, Characters) and config.steps and bad is None:
         del runs  # its memory: another one with one row a batch takes its place
-        wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, device)
+        wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, where)
     yield Finished(step + 1 if config.steps else 0, wrote)
 
 
@@ -129,23 +161,48 @@ def begin(config: RunConfig) -> tuple[Transformer, Task]:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a config. Raises ConfigError for a GPU that this machine does not have."""
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
+    """The device "cpu" or "cuda". Raises ConfigError for a GPU that this machine does not have."""
+    if name == "cuda" and (why := _no_gpu()) is not None:
         raise ConfigError(
-            "device is 'cuda', but this machine has no CUDA GPU that PyTorch can use: choose auto "
+            f"device is 'cuda', but this machine has no CUDA GPU that PyTorch can use{why}: choose auto "
             "or cpu",
             "device",
             name,
         )
-    return torch.device("cuda" if there and name != "cpu" else "cpu")
+    return torch.device(name)
+
+
+def _chosen(config: RunConfig) -> tuple[torch.device, str]:
+    """The device of a config, and a sentence why it is not the other one."""
+    name, why = device_of(config)
+    if config.device == "auto" and name == "cuda" and (reason := _no_gpu()) is not None:
+        return torch.device("cpu"), f"PyTorch can't use the GPU{reason}"
+    return find_device(name), why
+
+
+@cache
+def _no_gpu() -> str | None:
+    """Why PyTorch can't use a GPU here, in brackets, or "" where it doesn't say; None where it can."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        there = torch.cuda.is_available()
+    try:
+        if there:
+            torch.ones(1, device="cuda").add_(
+                1
+            )  # a GPU that is too old for this PyTorch runs nothing
+            return None
+        reasons = [str(it.message) for it in said]
+    except RuntimeError as error:
+        reasons = [str(error)]
+    return "".join(f" ({it.splitlines()[0].split('. ')[0]})" for it in reasons[:1])
 
 
 def choose(choice: Choice, config: RunConfig, model: Transformer, flat: Flat) -> tuple[Engine, str]:
-    """The engine of a run, and a sentence why it is not the tape, or "" where eager was asked for."""
-    if choice == "eager":
-        return Eager(config, model, flat), ""
+    """The engine of a run, and a sentence why it is not the one that was chosen, else ""."""
+    if choice == "auto":
+        choice = "tape" if flat.values.device.type == "cpu" else "captured"
     try:
-        return Tape(config, model, flat), ""
+        return ENGINES[choice](config, model, flat), ""
     except (Unsupported, Unavailable) as error:
         return Eager(config, model, flat), str(error)

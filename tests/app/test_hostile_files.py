@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_hostile import VALUES, assert_sentence
 
-from normviz import RunConfig, hosted
+from normviz import RunConfig, policy
 from normviz.cli.run import read_file
 from normviz.config import ConfigError
 from normviz.export import read_configs
@@ -123,16 +123,16 @@ def test_a_stored_config_that_is_nested_deep_is_no_run(store: Store) -> None:
 # The environment
 
 
-@given(st.sampled_from([hosted.SWITCH, hosted.STORE]), WORDS | st.integers().map(str))
+@given(st.sampled_from([policy.SWITCH, policy.STORE]), WORDS | st.integers().map(str))
 @settings(max_examples=80)
-@example(hosted.STORE, "9" * 5000)
-@example(hosted.STORE, "0" * 5000 + "1")
+@example(policy.STORE, "9" * 5000)
+@example(policy.STORE, "0" * 5000 + "1")
 def test_any_variable_is_taken_or_told(name: str, value: str) -> None:
     with mock.patch.dict(os.environ, {name: value}):
         told = None
         try:
-            hosted.verify()
-        except hosted.Misconfigured as error:
+            policy.from_environment()
+        except policy.Misconfigured as error:
             told = str(error)
     if told is not None:
         assert_sentence(told)

@@ -27,7 +27,7 @@ ASKING = next(n for n, step in enumerate(STEPS, start=1) if step.question)
 
 @pytest.fixture(autouse=True)
 def two_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "default_slots", lambda: 2)
+    monkeypatch.setattr(training, "default_slots", lambda policy: 2)
 
 
 def depth(at: AppTest, value: int) -> AppTest:
@@ -115,7 +115,7 @@ def test_the_estimate_counts_the_runs_that_train_at_once(monkeypatch: pytest.Mon
     hero, _ = PRESETS["hero"].lanes()
     assert training.seconds([hero, hero]) == training.seconds([hero])
     assert training.seconds([hero] * 4) == 2 * training.seconds([hero])
-    monkeypatch.setattr(training, "default_slots", lambda: 1)
+    monkeypatch.setattr(training, "default_slots", lambda policy: 1)
     assert training.seconds([hero, hero]) == 2 * training.seconds([hero])
 
 

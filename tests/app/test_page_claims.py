@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from normviz.app.session.markdown import sentence
@@ -16,7 +15,6 @@ from normviz.runs.engines import computed_by
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.record import QUESTIONS
 from normviz.studies.claims.sentences import ORDER, as_json, chip, otherwise
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.claims.stored import number_sentences, shipped_result
 
 pytestmark = pytest.mark.slow
@@ -137,11 +135,13 @@ def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> Non
 
 
 def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.MonkeyPatch) -> None:
+    from normviz.app.views.claims import run_panel
+
     shipped = shipped_result(CLAIMS["C1"])
     assert shipped is not None
     here = replace(shipped, tape=len(shipped.runs) - 1)
-    ended = SimpleNamespace(is_open=False, why="", failures=[], result=here)
-    monkeypatch.setattr(ClaimJobs, "job", lambda _, claim: ended)
+    monkeypatch.setattr(run_panel, "missing_here", lambda *_: [])
+    monkeypatch.setattr(run_panel, "result_here", lambda *_: here)
     (said,) = claims(claim="C1").success
     assert words_of(said).startswith("On this server: holds")
     assert words_of(said).endswith(

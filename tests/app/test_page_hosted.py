@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Collection
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from anatomy_kit import lanes
@@ -17,13 +18,13 @@ from test_page_claims import claims
 from test_page_maps import maps, small
 
 from normviz import RunConfig
+from normviz.home import shipped as shipped_folder
 from normviz.links import encode
 from normviz.runs import Run, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.store import Store
 from normviz.runs.store.queue import OTHERS
 from normviz.studies.claims import CLAIMS
-from normviz.studies.claims.server_jobs import ClaimJobs
 
 pytestmark = pytest.mark.slow
 
@@ -143,15 +144,11 @@ def test_a_run_that_others_joined_goes_on_when_its_visitor_leaves(
 def test_a_visitor_asks_for_so_much_and_no_more(
     page: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch, open_runs=4, lanes=3)
+    turn_on(monkeypatch, open_runs=4)
     at, store = page(), Store(folder)
     checked(at.button(key="repeat").click().run())
     assert "you have 0 open runs and ask for 8 more" in at.error[0].value.lower()
     assert store.queued() == [] and duel(at).seeds == 1
-    checked(at.button_group(key="n_lanes").set_value(4).run())
-    checked(at.button(key="train").click().run())
-    assert "these are 4 lanes" in at.error[0].value.lower()
-    assert store.queued() == []
 
 
 @pytest.mark.usefixtures("by_eager")
@@ -222,20 +219,12 @@ def test_anatomy_measures_within_the_limits(
     assert len(Store(folder).queued()) == 1 and len(lanes(at)) == 2
 
 
-def test_a_map_is_one_visitor_s_and_short(
-    maps, folder: Path, become: Become, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from normviz.studies.maps.fill import MapJobs
-
-    monkeypatch.setattr(MapJobs, "_work", lambda self: None)  # it stays where it is
+def test_a_map_is_one_visitor_s_and_short(maps, folder: Path, become: Become) -> None:
     at = maps(small())
-    assert "fills up to 12 min, one map a visitor" in captions(at)
+    assert "gives a visitor 12 min of maps and claims" in captions(at)
     checked(at.button(key="fill").click().run())
-    (job,) = at.session_state["maps"].jobs
-    assert job.visitor == "a" and [b for b in at.button if b.key == "stop_fill"]
-    again = maps(small(depth="1,3"))
-    checked(again.button(key="fill").click().run())
-    assert "A map that you asked for is not finished yet" in again.error[0].value
+    (asked_for,) = {found(Store(folder), run).visitor for run in Store(folder).queued(cells=True)}
+    assert asked_for == "a" and [b for b in at.button if b.key == "stop_fill"]
     become("b")
     theirs = maps(small())
     assert not [b for b in theirs.button if b.key in ("fill", "stop_fill")]
@@ -248,18 +237,20 @@ def test_a_map_is_one_visitor_s_and_short(
 def test_a_claim_is_stopped_by_who_asked_for_it(
     claims, become: Become, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ClaimJobs, "_work", lambda self: None)
+    turn_on(monkeypatch, all_minutes=0.1)
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())
     assert [b for b in at.button if b.key == "stop_E15"]
     other = claims(claim="C1")
     checked(other.button(key="run_C1").click().run())
-    assert "A claim that you asked for is not finished yet" in other.error[0].value
+    assert "all visitors asked for and that have not ended" in other.error[0].value
     become("b")
     theirs = claims(claim="E15")
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]
     long = claims(claim="E3")
-    assert long.button(key="run_E3").disabled and "up to 12 min" in captions(long)
+    assert long.button(key="run_E3").disabled and "this shared server gives it up to" in captions(
+        long
+    )
 
 
 @pytest.mark.usefixtures("by_eager")
@@ -271,7 +262,6 @@ def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
     from normviz.app.session import backend
 
     unpacked = list[Collection[str]]()
-    monkeypatch.setattr(ClaimJobs, "_work", lambda self: None)
     monkeypatch.setattr(backend.shipped, "adopt_cells", lambda _, keys: unpacked.append(keys))
     checked(claims(claim="E15").button(key="run_E15").click().run())
     before, threads, (key, *_) = backend.shared(), threading.active_count(), shipped.cell_keys()
@@ -279,8 +269,7 @@ def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
     st.cache_data.clear()
     st.cache_resource.clear()
     backend.adopt_cells({key})
-    at = checked(claims(claim="C1").button(key="run_C1").click().run())
-    assert "A claim that you asked for is not finished yet" in at.error[0].value
+    assert [b for b in claims(claim="E15").button if b.key == "stop_E15"]
     assert backend.shared() is before and len(unpacked) == 1
     assert threading.active_count() == threads
 
@@ -295,16 +284,16 @@ def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
 
     said: dict[str, str] = {}
     monkeypatch.setattr(st, "session_state", said)
-    nobody: Any = None  # whom it would ask
-    run_panel._run(CLAIMS["E3"], nobody)
+    run_panel._run(CLAIMS["E3"])
     assert "up to 12 min" in said["claim_refused"]
 
 
-def test_a_bad_switch_is_a_sentence_on_the_page(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from page_kit import MAIN
+def test_a_bad_switch_ends_the_server_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from normviz.app.session import policy
 
+    monkeypatch.setattr(policy, "_chosen", None)
     monkeypatch.setenv("NORMVIZ_HOSTED", "perhaps")
-    at = checked(AppTest.from_file(MAIN, default_timeout=60).run())
-    assert "NORMVIZ_HOSTED is 'perhaps', allowed is" in at.error[0].value
+    monkeypatch.delitem(sys.modules, "normviz.app.main", raising=False)
+    monkeypatch.syspath_prepend(shipped_folder("app"))  # where `search_path` is
+    with pytest.raises(SystemExit, match="NORMVIZ_HOSTED is 'perhaps', allowed is"):
+        import_module("normviz.app.main")

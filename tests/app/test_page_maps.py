@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from backend_kit import SHORT, keep, wait_for
+from backend_kit import SHORT, keep
 from page_kit import Open, at_page, checked, duel, words_of
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
+from normviz.execution.cell import measure
 from normviz.links import encode
 from normviz.runs.store import Store
-from normviz.studies.maps import Grid
-from normviz.studies.maps.cell import measure
-from normviz.studies.maps.fill import MapJob, MapJobs
+from normviz.runs.store import cells as cells_of_store
 from normviz.studies.maps.link import MapRequest, ask, standard
 
 pytestmark = pytest.mark.slow
@@ -56,7 +55,7 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert len(at.get("vega_lite_chart")) == 3
     assert not [b for b in at.button if b.key == "fill"]  # nothing is missing
     assert not at.error
-    assert {"flat", "falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
+    assert {"falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
     assert not at.dataframe
     at.session_state["maps_summary"] = True  # sensitivities are rendered once their part is open
@@ -109,12 +108,13 @@ def test_a_sweep_that_ends_while_the_page_is_drawn_leaves_no_stop_button(
 ) -> None:
     asked, ended = small(), [False]
 
-    def look(jobs: MapJobs, grid: Grid, early: bool) -> MapJob | None:
+    def look(*_: object) -> cells_of_store.OpenCells | None:
         """Open at the page's first look, and not after that."""
-        found, ended[0] = None if ended[0] else MapJob(grid, early), True
+        opened = cells_of_store.OpenCells({}, frozenset(), True, 0, 1.0)
+        found, ended[0] = None if ended[0] else opened, True
         return found
 
-    monkeypatch.setattr(MapJobs, "job", look)
+    monkeypatch.setattr(cells_of_store, "opened", look)
     at = maps(asked)
     assert [b for b in at.button if b.key == "fill"]
     assert not [b for b in at.button if b.key == "stop_fill"]
@@ -124,7 +124,7 @@ def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
     maps, folder: Path
 ) -> None:
     asked, store = small(), Store(folder)
-    found = [measure(cell.config, early=False) for cell in asked.grid.cells]
+    found = [measure(cell.config) for cell in asked.grid.cells]
     store.keep_all(found, "sweep")
     at = maps(asked)
     assert not [b for b in at.button if b.key in ("fill", "stop_fill")]
@@ -142,7 +142,7 @@ def test_a_map_of_stored_cells_is_not_filled_and_a_cell_opens_in_the_duel(
 def test_one_note_names_the_recorded_steps_of_all_lanes(page: Open, folder: Path) -> None:
     store, rate = Store(folder), {"lr": 0.01}
     pre, post, third = SHORT, SHORT.replace(scheme="post"), SHORT.replace(scheme="peri")
-    store.keep_all([measure(pre, early=False), measure(post, early=False)], "sweep")
+    store.keep_all([measure(pre), measure(post)], "sweep")
     keep(store, third, "here")
     at = page(encode([pre, third, post]))
     assert [c.value for c in at.caption if "recorded at" in c.value] == [FEW.format("A and C")]
@@ -151,27 +151,38 @@ def test_one_note_names_the_recorded_steps_of_all_lanes(page: Open, folder: Path
 
 
 @pytest.mark.usefixtures("by_eager")
-def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps) -> None:
+def test_what_takes_too_long_for_a_page_says_where_to_run_it(maps, folder: Path) -> None:
     """Also where a script, or a quick hand, changes settings and presses the button at once."""
     at = maps(small(depth="40,60", seeds="5"))
     at.text_input(key="map_steps").set_value("20000")
     checked(at.button(key="fill").click().run())
     assert at.session_state["maps"].asked.values("steps") == "20000"
-    assert not at.session_state["maps"].jobs
-    assert any("A page fills at most 30 min" in words_of(error) for error in at.error)
+    assert Store(folder).queued(cells=True) == []
+    assert any("a page gives it up to 30 min" in words_of(error) for error in at.error)
     checked(at.run())
     assert at.button(key="fill").disabled
-    assert "A page fills at most 30 min" in "".join(c.value for c in at.caption)
+    assert "a page gives it up to 30 min" in "".join(c.value for c in at.caption)
 
 
-def test_a_fill_can_be_stopped(maps) -> None:
-    at = maps(small(steps="20000", depth="8,12"))
+def test_a_map_is_filled_from_the_queue_and_stopped(maps, folder: Path) -> None:
+    asked, store = small(), Store(folder)
+    at = maps(asked)
     checked(at.button(key="fill").click().run())
-    job = at.session_state["maps"].jobs[0]
-    wait_for(lambda: job.running, "a cell in training")
+    waits = store.queued(cells=True)
+    assert len(waits) == len(asked.grid.cells)
+    assert "Waits for a process that trains" in "".join(c.value for c in at.caption)
+    cells_of_store.began(store, waits[0])
+    cells_of_store.keep(store, waits[0], measure(asked.grid.cells[0].config))
+    cells_of_store.began(store, waits[1])
+    store.end(waits[1], "failed", message="no memory")
+    cells_of_store.began(store, waits[2])
     checked(at.run())
+    (bar,) = at.get("progress")
+    assert bar.proto.text.startswith("1 of 8 runs, about")
+    assert "A cell could not be trained: no memory" in words_of(at.error[0])
     checked(at.button(key="stop_fill").click().run())
-    wait_for(lambda: not job.is_open, "the stop")
+    assert store.queued(cells=True) == [] and list(store.stops()) == [waits[2]]
+    store.end(waits[2], "stopped")
     checked(at.run())
     assert [b for b in at.button if b.key == "fill"]
 

@@ -211,13 +211,13 @@ def test_a_message_names_so_many_values() -> None:
         assert end.value.code == 1009 and "500 values" in end.value.reason
 
 
-def test_a_message_to_a_shared_server_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, path = connection_limit.Connections(stays), "/_stcore/stream"
-    large = b"\xff" * (connection_limit.MESSAGE + 1)
-    with page(app).websocket_connect(path) as one:
+def test_a_message_to_a_shared_server_is_small() -> None:
+    path, large = "/_stcore/stream", b"\xff" * (connection_limit.MESSAGE + 1)
+    with page(connection_limit.Connections(stays)).websocket_connect(path) as one:
         one.send_bytes(large)
         assert one.receive_text() == "got it"
-        monkeypatch.setenv("NORMVIZ_HOSTED", "1")
+    shared = connection_limit.Connections(stays, connection_limit.MESSAGE)
+    with page(shared).websocket_connect(path) as one:
         one.send_bytes(large[1:])
         assert one.receive_text() == "got it"
         one.send_bytes(large)

@@ -34,8 +34,8 @@ from normviz.player import folder, joined
 from normviz.runs import Recording, collect
 from normviz.runs.archive import load
 from normviz.runs.lane import Lane
+from normviz.training.engine import Unsupported
 from normviz.training.events import Step
-from normviz.training.tape.compile import Unsupported
 
 from .kit import interleaved, median_range, visited
 

@@ -18,9 +18,9 @@ from normviz import RunConfig
 from normviz.cli.bench_load import Crowd, most, spread
 from normviz.cli.bench_server import MIB, Server, Weight, served, wait_for, weigh
 from normviz.config import estimated_seconds
-from normviz.hosted import LIMITS, SWITCH
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
+from normviz.policy import SHARED, SWITCH
 from normviz.runs.store import retention
 
 from .kit import cores
@@ -34,9 +34,9 @@ SHARE = 0.95
 
 def duel(number: int) -> tuple[RunConfig, ...]:
     """The hero preset with another seed, and as many steps as a shared server's time limit allows."""
-    lanes = [lane.replace(steps=LIMITS.steps, init_seed=number) for lane in PRESETS["hero"].lanes()]
-    share = SHARE * LIMITS.seconds / max(estimated_seconds(lane) for lane in lanes)
-    steps = int(LIMITS.steps * min(1.0, share))
+    lanes = [lane.replace(steps=SHARED.steps, init_seed=number) for lane in PRESETS["hero"].lanes()]
+    share = SHARE * SHARED.seconds / max(estimated_seconds(lane) for lane in lanes)
+    steps = int(SHARED.steps * min(1.0, share))
     return tuple(lane.replace(steps=steps) for lane in lanes)
 
 

@@ -18,8 +18,9 @@ from cogapp import Cog
 
 from normviz.catalog import SCHEMES
 from normviz.home import shipped
-from normviz.hosted import LIMITS
 from normviz.lessons.presets import PRESETS
+from normviz.limits import MAX_LANES
+from normviz.policy import SHARED
 from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.maps.link import standard
@@ -82,17 +83,17 @@ def rates() -> None:
 
 def hosted_limits() -> None:
     """What a shared server allows."""
-    it = LIMITS
+    it = SHARED
     print("| what | limit |\n|---|---|")
     for what, limit in {
         "depth": it.depth,
         "width": it.width,
         "steps": f"{it.steps:,}",
-        "lanes": it.lanes,
+        "lanes": MAX_LANES,
         "one run, by estimate": f"{it.seconds:g} s of one core and {it.gib:g} GiB",
         "open runs of one visitor": it.open_runs,
         "runs that wait, of all visitors": it.queue,
-        "a map or a claim, by estimate": f"{it.fill_minutes:g} minutes; {it.fills} of each a visitor, "
+        "a map or a claim, by estimate": f"{it.map_minutes:g} minutes; {it.fills} of each a visitor, "
         f"{it.address_fills} of each a network address, in an order that is fair to addresses",
     }.items():
         print(f"| {what} | {limit} |")

@@ -189,10 +189,10 @@ MUTATIONS = (
         "wrong unit: chance in bits", DATA,
     ),
     Mutation(
-        "text-of-a-stranger", "normviz/model/texts.py",
-        "    if hosted.limits() is not None:\n", "    if False:\n",
+        "text-of-a-stranger", "normviz/policy.py",
+        "if text and not self.own_text else None", "if False else None",
         "disabled check: a shared server trains on a text",
-        "tests/model/test_texts.py tests/app/test_page_private.py",
+        "tests/model/test_texts.py tests/test_hosted.py tests/app/test_page_private.py",
     ),
     # training
     Mutation(
@@ -325,22 +325,22 @@ MUTATIONS = (
     ),
     Mutation(
         "text-unchecked", "normviz/runs/store/queue.py",
-        "    texts.check(configs)\n", "",
+        "    demand(refusal(store, configs))\n", "",
         "disabled check: a shared server queues a run on a text", f"{STORE} {HOSTED}",
     ),
     Mutation(
         "private-run-read", "normviz/runs/store/rows.py",
-        'if hosted.limits() is not None and getattr(run.config, "text", ""):', "if False:",
+        'if not own_text and getattr(run.config, "text", ""):', "if False:",
         "disabled check: strangers see runs on a text", "tests/test_hosted.py tests/app/test_page_private.py",
     ),
     Mutation(
         "private-run-listed", "normviz/runs/store/query.py",
-        "    if hosted.limits() is not None:", "    if False:",
+        "    if not own_text:\n", "    if False:\n",
         "disabled check: strangers read how many runs on a text there are", "tests/app/test_page_private.py",
     ),
     Mutation(
-        "anybody-steers", "normviz/runs/store/queue.py",
-        "return hosted.limits() is None or run.visitor == visitor", "return True",
+        "anybody-steers", "normviz/policy.py",
+        "return not self.is_shared or whose == visitor", "return True",
         "disabled check: strangers stop each other's runs", f"{STORE} {HOSTED}",
     ),
     Mutation(
@@ -402,7 +402,7 @@ MUTATIONS = (
     ),
     Mutation(
         "memory-beyond-the-limit", "normviz/execution/budget.py",
-        "sum(held) + gib <= self.limits.all_gib", "sum(held) <= self.limits.all_gib",
+        "sum(held) + gib <= self.policy.all_gib", "sum(held) <= self.policy.all_gib",
         "a run begins though its memory is not there", "tests/execution",
     ),
     # duel
@@ -430,7 +430,7 @@ MUTATIONS = (
         'not math.isfinite(run.final) or run.status == "diverged"', "not math.isfinite(run.final)",
         "a diverged run takes part in a mean", "tests/runs/test_outcome.py",
     ),
-    # normviz: config, links, limits, hosted, presence, health, formats, home
+    # normviz: config, links, limits, policy, presence, health, formats, home
     Mutation(
         "link-default-moved", "normviz/config.py",
         'axis="100,200,400")] = 200', 'axis="100,200,400")] = 300',
@@ -458,7 +458,7 @@ MUTATIONS = (
         "wrong unit: GB for GiB", "tests/test_config.py tests/test_hosted.py tests/execution/test_budget.py",
     ),
     Mutation(
-        "mb-is-mib", "normviz/hosted.py",
+        "mb-is-mib", "normviz/policy.py",
         "return int(text) * 10**6", "return int(text) * 2**20",
         "wrong unit: MiB for MB", "tests/test_hosted.py tests/runs/test_retention.py",
     ),
@@ -600,7 +600,7 @@ MUTATIONS = (
     ),
     Mutation(
         "map-of-a-text", "normviz/studies/maps/jobs.py",
-        "        texts.check(wanted.configs)\n", "",
+        "self.store.policy.may_fill(self.kind, wanted.configs, seconds, there)", "None",
         "disabled check: a map of a shared server trains on a text",
         "tests/studies/maps tests/test_hosted.py tests/app/test_page_private.py",
     ),
@@ -876,7 +876,7 @@ MUTATIONS = (
     ),
     Mutation(
         "private-writing-shown", "app/views/duel/outcome.py",
-        'if not text or texts.lacking("this lane", text) is None:', "if True:",
+        'if not text or texts.is_here(text):', "if True:",
         "disabled check: what a model learned of a deleted text is shown",
         "tests/app/test_page_private.py tests/app/test_page_text.py tests/app/test_page_outcome.py",
     ),
@@ -894,8 +894,7 @@ MUTATIONS = (
     ),
     Mutation(
         "hosts-unguarded", "app/main.py",
-        "in (OwnHosts, Connections, VisitorCookie, FirstPaint)",
-        "in (Connections, VisitorCookie, FirstPaint)",
+        "*([] if allowed.is_shared else [Middleware(OwnHosts)])", "*[]",
         "disabled check: another site's name reaches a server at home",
         "tests/app/test_own_hosts.py tests/app/test_inbound.py tests/app/test_hostile_pages.py",
     ),

@@ -8,15 +8,15 @@ import typer
 from queue_kit import A_SECOND, EVERY, SimulatedQueue, simulate
 
 from normviz.config import estimated_seconds
-from normviz.hosted import LIMITS
 from normviz.lessons.presets import PRESETS
+from normviz.policy import SHARED
 
 
 def main(minutes: float = 20.0) -> None:
     """Print the time until an honest visitor's hero begins, over simulated minutes of each attack."""
     hero = sum(map(estimated_seconds, PRESETS["hero"].lanes()))
     print(
-        f"queue: {A_SECOND} new cookies a second for {minutes:g} minutes, {LIMITS.slots} runs at once; an "
+        f"queue: {A_SECOND} new cookies a second for {minutes:g} minutes, {SHARED.slots} runs at once; an "
         f"honest visitor every {EVERY:g} s asks for the hero ({hero:.1f} s of a core)"
     )
     for addresses, known in ((1, True), (20, True), (1, False)):

@@ -24,10 +24,10 @@ LONG = RunConfig(steps=20_000, lr=1e-4)
 SHORT = RunConfig(depth=3, steps=60, lr=2e-3)
 SHORTER_GRACE = """
 from dataclasses import replace
-from normviz import hosted
+from normviz import policy
 from normviz.app.session import open_pages
 open_pages.BEAT_SECONDS = 1.0
-hosted.LIMITS = replace(hosted.LIMITS, grace=8.0, seconds=6000.0, steps=20_000)
+policy.SHARED = replace(policy.SHARED, grace=8.0, seconds=6000.0, steps=20_000)
 """
 
 

@@ -101,7 +101,7 @@ def test_every_record_has_what_computes_it() -> None:
         assert named <= set(ROLES) and set(ROLES) - named <= {*BIASES, "inputs.weight"}
     assert set(TASK_CLASSES) == set(TASKS.keys())
     by_group = [key for keys in INSTRUMENTS for key in keys]
-    assert sorted([*by_group, "update_ratio"]) == sorted(PROBES.keys())  # read after the update
+    assert sorted([*by_group, "norm_drift", "update_ratio"]) == sorted(PROBES.keys())
 
 
 def test_a_preset_is_a_duel_of_different_lanes() -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
-from hosted_kit import turn_on
 
-from normviz import hosted
-from normviz.execution.budget import MAX_PAUSED, Budget, default_slots
+from normviz.execution.budget import Budget, default_slots
+from normviz.policy import SHARED, Policy
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="a system without affinity")
@@ -22,27 +22,24 @@ def test_slots_are_the_cores_of_this_process_and_few_on_a_shared_server(
     """In a container the machine has more cores than the process may use."""
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3})
-    assert default_slots() == 1
+    assert default_slots(Policy()) == 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
-    assert default_slots() == 16
-    turn_on(monkeypatch)
-    assert default_slots() == hosted.LIMITS.slots == 2
+    assert default_slots(Policy()) == 16
+    assert default_slots(SHARED) == SHARED.slots == 2
 
 
-def test_all_runs_together_stay_in_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Budget().fits(1.0, [3.9, 3.9]) and Budget().paused_limit(9) == MAX_PAUSED
-    turn_on(monkeypatch, all_gib=0.5)
-    budget = Budget()
+def test_all_runs_together_stay_in_the_budget() -> None:
+    own, budget = Budget(Policy()), Budget(replace(SHARED, all_gib=0.5))
+    assert own.fits(1.0, [3.9, 3.9]) and own.paused_limit(9) == Policy().paused
     assert budget.fits(0.25, [0.25]) and not budget.fits(0.25, [0.2, 0.1])
     assert budget.fits(9.0, [])  # alone any run begins, so that none waits for ever
-    assert hosted.LIMITS.gib <= hosted.LIMITS.all_gib
+    assert SHARED.gib <= SHARED.all_gib
 
 
 def test_a_paused_run_gives_way_when_another_waited_long_for_its_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    turn_on(monkeypatch, grace=9.0, paused=4)
-    now, budget = [100.0], Budget()
+    now, budget = [100.0], Budget(replace(SHARED, grace=9.0, paused=4))
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     budget.record_waiting(True)
     assert budget.paused_limit(3) == 4

@@ -23,6 +23,7 @@ from normviz.execution import client, identity
 from normviz.execution.budget import default_slots
 from normviz.execution.client import SupervisorClient
 from normviz.execution.heartbeat import HANGS_SECONDS, SILENT_SECONDS, HeartbeatReader
+from normviz.policy import Policy
 from normviz.runs.listing import ago, seconds
 from normviz.runs.store import Store
 from normviz.runs.store.rows import LOST
@@ -146,7 +147,7 @@ def test_servers_take_over_from_one_that_is_killed_and_nothing_outlives_the_last
     store = Store(tmp_path)
     with ExitStack() as stack:
         servers = [stack.enter_context(server(tmp_path)) for _ in range(2)]
-        lane, *others = (Lane(store, LONG) for _ in range(default_slots()))
+        lane, *others = (Lane(store, LONG) for _ in range(default_slots(Policy())))
         for each in (lane, *others):
             each.reach_step(3)
         owner = owner_of(store, *servers)

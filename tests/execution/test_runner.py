@@ -19,11 +19,13 @@ from normviz import RunConfig
 from normviz.config import ConfigError, is_quick
 from normviz.cores import cores
 from normviz.execution.budget import MAX_PAUSED
+from normviz.execution.cell import lab_numbers
 from normviz.execution.client import SupervisorClient
 from normviz.execution.supervisor import SPARES
 from normviz.home import VARIABLE
 from normviz.model import texts
-from normviz.runs.store import Store, pictures
+from normviz.runs.store import Store, cells, pictures
+from normviz.studies.claims import CLAIMS
 from normviz.training.schedule import peak_at
 
 pytestmark = pytest.mark.slow
@@ -462,3 +464,36 @@ def measure(store: Store, seeds: range) -> list[Lane]:
         lanes.append(Lane(store, SHORT.replace(steps=0, init_seed=seed)))
         lanes[-1].reach("finished")
     return lanes
+
+
+def test_cells_train_beside_runs_as_here_and_stop(store: Store) -> None:
+    configs = [SHORT.replace(lr=lr, data_seed=77) for lr in (0.001, 0.01, 0.1)]
+    broken = SHORT.replace(device="cuda", data_seed=77)
+    cells.ask(store, [*configs, broken], "map", "a")
+    keys = [config.key for config in (*configs, broken)]
+    wait_for(lambda: cells.opened(store, keys, "a") is None, "the ends")
+    for config in configs:
+        run = store.latest(config.key)
+        assert run is not None and run.origin == "sweep"
+        assert store.losses(run.id).tolist() == losses(config)
+    (why,) = cells.failures(store, keys)
+    assert "CUDA" in why
+    long = [LONG.replace(init_seed=n, data_seed=77) for n in range(4)]
+    cells.ask(store, long, "map", "a")
+    keys = [config.key for config in long]
+    wait_for(lambda: (opened := cells.opened(store, keys, "a")) and opened.running, "a cell")
+    lane = Lane(store, SHORT)  # it needs none of their processes
+    lane.reach("finished")
+    cells.stop(store, keys, "a")
+    wait_for(lambda: cells.opened(store, keys, "a") is None, "the stop")
+    assert not cells.failures(store, keys) and store.latest(long[0].key) is None
+
+
+def test_a_lab_measures_as_here(store: Store) -> None:
+    claim = next(claim for claim in CLAIMS if claim.lab == "norms")
+    config = claim.cells(1)[0].config
+    cells.ask(store, [config], "claim", "a", lab="norms")
+    wait_for(lambda: cells.reading(store, "norms", config), "the reading")
+    run = cells.reading(store, "norms", config)
+    assert run is not None
+    assert run.reading == pytest.approx(lab_numbers("norms", config.canonical())[0], nan_ok=True)

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,7 @@ from normviz.execution.housekeeping import Housekeeper, UnwatchedRuns, too_many
 from normviz.execution.supervisor import Supervisor
 from normviz.runs import UNWATCHED
 from normviz.runs.frames import Frames
-from normviz.runs.store import Store, StoreFull
-from normviz.studies.maps import make
-from normviz.studies.maps.fill import MapJobs
-from normviz.studies.maps.jobs import Job
+from normviz.runs.store import Store, StoreFull, cells
 
 
 class Visited(Lane):
@@ -152,7 +148,7 @@ def test_a_run_waits_for_the_memory_of_a_paused_one_and_then_gets_it(
 
 def test_a_clock_that_jumps_ends_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock is not looked at; a machine that slept wakes with its runs."""
-    turn_on(monkeypatch, grace=5.0)
+    turn_on(monkeypatch, store, grace=5.0)
     caretaker, now, wall = Housekeeper(store), time.monotonic(), time.time()
     run = store.enqueue(SHORT, visitor="a")
     clock = [now]
@@ -173,7 +169,7 @@ def test_while_the_disk_is_full_nobody_is_taken_for_gone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages can't write that they watch."""
-    turn_on(monkeypatch, grace=5.0)
+    turn_on(monkeypatch, store, grace=5.0)
     full: list[str | None] = ["The disk is full"]
     monkeypatch.setattr(housekeeping, "scarce", lambda folder: full[0])
     clock = [time.monotonic()]
@@ -198,7 +194,7 @@ def test_an_end_that_can_not_be_written_keeps_nothing_else_from_its_turn(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is written down later, with its own reason."""
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     supervised, unwatched = Supervisor(store, 1), store.enqueue(SHORT, visitor="a")
     stopped = store.enqueue(SHORT, visitor="b")
     store.control(stopped, "stop")
@@ -250,7 +246,7 @@ def test_who_pauses_most_loses_their_first_ones() -> None:
 def test_all_open_pages_are_told_in_one_write(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     pages = {"one", "two", "gone"}
     watchers = OpenPages(store, pages.__contains__)
     seen, other, ended = (store.enqueue(SHORT, visitor="a") for _ in range(3))
@@ -263,23 +259,23 @@ def test_all_open_pages_are_told_in_one_write(
     pages.discard("gone")
     writes: list[list[int]] = []
     monkeypatch.setattr(store, "count_views", lambda runs: writes.append(list(runs)))
-    watchers.refresh(5.0)
+    watchers.refresh()
     assert writes == [[seen]]
     watchers.begin("one")
     watchers.begin("two")  # both show something else now
-    watchers.refresh(5.0)
+    watchers.refresh()
     assert writes == [[seen]]
 
 
 def test_two_servers_of_one_store_tell_of_their_own_pages(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     servers = [OpenPages(Store(store.folder), lambda page: True) for _ in range(2)]
     runs = [store.enqueue(SHORT, visitor=visitor) for visitor in "ab"]
     for watchers, run in zip(servers, runs, strict=True):
         watchers.begin("one", [run])
-        watchers.refresh(5.0)
+        watchers.refresh()
     assert store.view_counts() == dict.fromkeys(runs, 1)
 
 
@@ -288,65 +284,13 @@ def test_outside_of_hosted_mode_nobody_is_counted(store: Store) -> None:
     run = store.enqueue(SHORT, visitor="a")
     watchers.begin("one")
     watchers.has_open("one", [run])
-    watchers.refresh(5.0)
+    watchers.refresh()
     assert store.view_counts() == {run: 0} and watchers._thread is None
 
 
-def test_a_map_that_nobody_has_open_stops_filling(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turn_on(monkeypatch, grace=9.0)
-    filler = MapJobs(store, 1)
-    job = filler.request(make(LONG, {"lr": [1e-3, 1e-2]}), True, "a")
-    watchers = OpenPages(store, lambda page: True, [filler])
-    watchers.begin("one")
-    watchers.has_open("one", job=job)
-    for _ in range(4):
-        watchers.refresh(5.0)
-    assert not job.stopped
-    watchers.begin("one")
-    watchers.refresh(5.0)
-    assert not job.stopped
-    watchers.refresh(5.0)
-    assert job.stopped and job.why
-    wait_for(lambda: not job.is_open, "its end")
-
-
-@dataclass(eq=False)
-class Plain(Job):
-    """A job of nothing."""
-
-    what: int = 0
-    configs: tuple[RunConfig, ...] = ()
-
-
-class Opened:
-    """Stands for the jobs of a server."""
-
-    def __init__(self, jobs: list[Plain]) -> None:
-        self.jobs = jobs
-
-    def open_jobs(self) -> list[Plain]:
-        return self.jobs
-
-    def stop(self, job: Plain, why: str) -> None:
-        job.stopped = True
-
-
-def test_a_new_job_is_not_taken_for_one_that_ended(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python gives it the address that the other one had."""
-    turn_on(monkeypatch, grace=9.0)
-    line = Opened([Plain() for _ in range(500)])
-    watchers = OpenPages(store, lambda page: True, [line])
-    watchers.begin("one")
-    for job in line.jobs:
-        watchers.has_open("one", job=job)
-    watchers.refresh(5.0)
-    del job
-    line.jobs.clear()
-    line.jobs.extend(Plain() for _ in range(500))
-    for _ in range(3):
-        watchers.refresh(5.0)
-    assert all(job.stopped for job in line.jobs)
+def test_cells_that_nobody_has_open_are_stopped_like_runs(store: Store) -> None:
+    cells.ask(store, [SHORT], "map", "a")
+    (cell,) = store.queued(cells=True)
+    assert store.view_counts() == {cell: 0}
+    store.count_views([cell])
+    assert store.view_counts() == {cell: 1}

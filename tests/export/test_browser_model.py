@@ -22,9 +22,9 @@ from normviz.model.branches import Dropout
 from normviz.model.data import make_task
 from normviz.model.flat import Flat
 from normviz.model.gains import Clock
+from normviz.training.engine import Unsupported
 from normviz.training.events import Diverged, Step
 from normviz.training.loop import begin
-from normviz.training.tape.compile import Unsupported
 
 SMALL = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
 

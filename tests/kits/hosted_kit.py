@@ -13,25 +13,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from normviz.app.session import policy as session_policy
 
-from normviz import hosted
+from normviz import policy
 from normviz.home import home
-from normviz.hosted import STORE, SWITCH
+from normviz.policy import STORE, SWITCH, from_environment
+from normviz.runs.store import Store
 
 SUPERVISOR = """
 import json, sys
 from dataclasses import replace
-from normviz import hosted
-hosted.LIMITS = replace(hosted.LIMITS, **json.loads(sys.argv[1]))
+from normviz import policy
+policy.SHARED = replace(policy.SHARED, **json.loads(sys.argv[1]))
 from normviz.execution.supervisor import serve
 sys.exit(serve(int(sys.argv[2]) or None))
 """
 
 
-def turn_on(patch: pytest.MonkeyPatch, **limits: Any) -> None:
-    """Hosted mode in this process, with some limits of the test's own."""
+def turn_on(patch: pytest.MonkeyPatch, *stores: Store, **limits: Any) -> None:
+    """The server of this process begins again as a shared one, with some limits of the test's own, and so do
+    these stores."""
     patch.setenv(SWITCH, "1")
-    patch.setattr(hosted, "LIMITS", replace(hosted.LIMITS, **limits))
+    patch.setattr(policy, "SHARED", replace(policy.SHARED, **limits))
+    chosen = from_environment()
+    patch.setattr(session_policy, "_chosen", chosen)
+    for store in stores:
+        patch.setattr(store, "policy", chosen)
+    if (backend := sys.modules.get("normviz.app.session.backend")) is not None:
+        backend.forget()
 
 
 def cookies(name: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ from unittest import mock
 
 from normviz import RunConfig
 from normviz.config import estimated_seconds
-from normviz.hosted import LIMITS, SWITCH, Refused
 from normviz.lessons.presets import PRESETS
+from normviz.policy import SHARED, SWITCH, Refused
 from normviz.runs.store import Store, queue
 from normviz.runs.store.queue import enqueue
 
@@ -100,7 +100,7 @@ def _ask(store: Store, one: Honest, nth: int, known: bool) -> None:
 def _hand_out(store: Store, busy: list[tuple[float, int]], now: float) -> None:
     """Fill the free slots, as the supervisor does."""
     going = {run for _, run in busy}
-    while len(busy) < LIMITS.slots:
+    while len(busy) < SHARED.slots:
         order = [run for run in store.queued() if run not in going]
         record = store.run(order[0]) if order else None
         if record is None:
@@ -113,8 +113,8 @@ def _hand_out(store: Store, busy: list[tuple[float, int]], now: float) -> None:
 
 def _longest() -> RunConfig:
     """A run that takes about as long as the server allows."""
-    config, size = PRESETS["hero"].lanes()[0], LIMITS.steps
-    while estimated_seconds(config.replace(steps=size)) > LIMITS.seconds:
+    config, size = PRESETS["hero"].lanes()[0], SHARED.steps
+    while estimated_seconds(config.replace(steps=size)) > SHARED.seconds:
         size -= 10
     return config.replace(steps=size)
 

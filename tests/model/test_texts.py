@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hosted_kit import turn_on
 from task_kit import WORDS, with_task
 
 from normviz import ConfigError, RunConfig, train
 from normviz.home import VARIABLE
-from normviz.hosted import Refused
 from normviz.model import texts
 from normviz.model.characters import TextError
 from normviz.model.data import make_task
+from normviz.policy import NO_TEXTS, SHARED, Policy
 from normviz.runs.store import Store
 from normviz.runs.store.retention import link
 from normviz.training.events import Started, Step
@@ -243,16 +242,14 @@ def test_a_text_costs_more_than_a_chain() -> None:
 
 
 def test_a_shared_server_trains_on_none_and_says_the_same_of_all(
-    tiny: RunConfig, monkeypatch: pytest.MonkeyPatch
+    tiny: RunConfig,
 ) -> None:
     here = with_task(tiny, "text")
     away = here.replace(text="0" * 32)
-    turn_on(monkeypatch)
-    assert texts.obstacle(tiny) is None
-    assert texts.obstacle(here) == texts.obstacle(away) == f"this run {texts.ELSEWHERE}"
-    assert len(texts.link_notices([tiny, here, away])) == 1
-    with pytest.raises(Refused, match="this shared server neither takes such texts"):
-        texts.check([tiny, here])
+    assert SHARED.may([tiny]) is None
+    assert SHARED.may([here]) == SHARED.may([tiny, away]) == f"this run {NO_TEXTS}"
+    assert texts.link_notices([tiny, here, away], SHARED) == [f"This link {NO_TEXTS}."]
+    assert Policy().may([here, away]) is None and len(texts.link_notices([here], Policy())) == 0
 
 
 def test_a_text_that_is_far_too_short_names_the_sequences_that_it_is_for() -> None:

@@ -78,12 +78,12 @@ def test_a_process_that_dies_leaves_a_run_that_says_so(folder: Path) -> None:
     it.close()
 
 
-def test_a_hosted_server_accepts_none_and_says_so(
+def test_a_shared_server_accepts_none_and_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn_on(monkeypatch)
     model, optimizer = made()
-    with pytest.raises(ValueError, match="a hosted server, which stores no runs of own models"):
+    with pytest.raises(ValueError, match="a shared server, which stores no runs of own models"):
         watch(model, optimizer)
     assert watched(1, to=None).result.status == "finished"
 
@@ -189,7 +189,7 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
     turn_on(monkeypatch)
     again = opened()
     said = [one.value for one in again.info]
-    assert any("a hosted server, which takes no runs of own models" in one for one in said)
+    assert any("a shared server, which takes no runs of own models" in one for one in said)
     assert shown(again)["runs"] == [toy]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hosted_kit import turn_on
 
 from normviz import RunConfig, home
 from normviz.catalog.probes import recorded_by
@@ -15,8 +14,8 @@ from normviz.charts import heatmap, sentences
 from normviz.charts.palette import LaneStyle
 from normviz.charts.scale import Domain
 from normviz.lessons.presets import PRESETS
+from normviz.policy import Policy
 from normviz.runs import Recording, Run, Steps, archive, collect, shipped
-from normviz.runs import frames as module
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane
 from normviz.runs.names import with_names
@@ -50,17 +49,12 @@ def some(store: Store) -> list[Run]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("shared", "bound"), [(False, "KEPT_BYTES"), (True, "KEPT_HOSTED")], ids=["own", "shared"]
-)
 def test_runs_leave_memory_when_they_are_too_many(
-    store: Store, monkeypatch: pytest.MonkeyPatch, shared: bool, bound: str
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = some(store)
-    if shared:
-        turn_on(monkeypatch)
     most = sum(store.steps(run).nbytes for run in runs[1:])
-    monkeypatch.setattr(module, bound, most)
+    store.policy = Policy(steps_bytes=most)
     frames, whole = looked_at(store, monkeypatch)
     for _ in range(3):
         for run in runs[1:]:
@@ -80,7 +74,7 @@ def test_runs_leave_memory_when_they_are_too_many(
 
 
 def test_one_run_is_kept_however_large_it_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT_BYTES", 1)
+    store.policy = Policy(steps_bytes=1)
     run = some(store)[0]
     frames, whole = looked_at(store, monkeypatch)
     frames.steps(run)
@@ -92,7 +86,7 @@ def test_what_is_kept_of_a_run_that_grows_is_counted_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, steps = some(store), store.steps
-    monkeypatch.setattr(module, "KEPT_BYTES", sum(steps(run).nbytes for run in runs[:2]))
+    store.policy = Policy(steps_bytes=sum(steps(run).nbytes for run in runs[:2]))
     frames, whole = looked_at(store, monkeypatch)
     frames.steps(runs[0])
     full = store.steps

@@ -10,9 +10,8 @@ from test_store import CONFIG, begin, dead_pid
 
 from normviz import RunConfig
 from normviz.runs import collect
-from normviz.runs.store import Store
+from normviz.runs.store import Origin, Store
 from normviz.studies.maps import make, missing, stored
-from normviz.studies.maps.early import FLAT
 from normviz.training.events import Started, Step
 
 
@@ -90,19 +89,24 @@ def test_a_result_that_cannot_be_read_hides_none(store: Store) -> None:
 
 @pytest.mark.slow
 def test_stopped_attempts_do_not_hide_a_cells_result(store: Store) -> None:
-    """Neither a finished run, nor a cell that a sweep stopped because it was flat at chance."""
     done = RunConfig(depth=6, steps=40)
-    flat = done.replace(scheme="post")  # where the rule of the early stop applies
-    started = Started(flat, "cpu", 1, 10, 3.3, 1.1, None)
-    ended = collect([started, Step(0, 3.3, 1e-3, 1.0, None)])
-    results = {
-        done.key: keep(store, done, "sweep"),
-        flat.key: store.keep_all([replace(ended, message=f"{FLAT}0")], "sweep")[0],
-    }
+    run = keep(store, done, "sweep")
     for _ in range(60):
-        for config in (done, flat):
-            store.end(store.enqueue(config), "stopped")
-    for key, run in results.items():
-        assert (found := stored(store, key, early=True)) is not None and found.id == run
-    assert stored(store, flat.key, early=False) is None
-    assert missing(store, make(done, {"scheme": ["pre", "post"]}), early=True) == []
+        store.end(store.enqueue(done), "stopped")
+    assert (found := stored(store, done.key)) is not None and found.id == run
+    assert missing(store, make(done, {"lr": [done.lr]})) == []
+
+
+@pytest.mark.parametrize("origin", ["sweep", "shipped sweep"])
+def test_a_cell_that_an_older_release_stopped_early_is_no_result(
+    store: Store, origin: Origin
+) -> None:
+    """It is trained again, or comes from those that ship now."""
+    started = Started(CONFIG, "cpu", 1, 10, 3.3, 1.1, None)
+    ended = collect([started, Step(0, 3.3, 1e-3, 1.0, None)])
+    store.keep_all([replace(ended, message="flat at chance since step 0")], origin)
+    grid = make(CONFIG, {})
+    assert stored(store, CONFIG.key) is None and store.done_keys() == set()
+    assert missing(store, grid) == list(grid.cells)
+    store.adopt_cells([replace(ended, status="finished")])
+    assert missing(store, grid) == []

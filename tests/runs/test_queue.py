@@ -15,7 +15,7 @@ from queue_kit import simulate
 
 from normviz import RunConfig
 from normviz.config import estimated_seconds
-from normviz.hosted import Refused
+from normviz.policy import Refused
 from normviz.runs.store import Store
 from normviz.runs.store import queue as store_queue
 from normviz.runs.store.queue import LATELY, NEXT, Waiting, in_turn, until_free
@@ -91,7 +91,7 @@ def test_what_an_address_used_is_forgotten_after_a_while(
 def test_an_address_holds_a_quarter_of_the_queue_and_others_find_places(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turn_on(monkeypatch)
+    turn_on(monkeypatch, store)
     seeds = count()
 
     def takes(address: str) -> bool:

@@ -10,8 +10,8 @@ import streamlit as st
 from normviz import charts
 from normviz.catalog import PROBES, SCHEMES
 from normviz.config import is_quick
-from normviz.hosted import Refused
 from normviz.lessons.anatomy.untrained import NAMES
+from normviz.policy import Refused
 from normviz.runs import Run
 from normviz.runs.lane import stored_lane
 from normviz.runs.store.queue import enqueue

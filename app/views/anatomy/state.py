@@ -19,6 +19,7 @@ from normviz.model import texts
 
 from ...session import address
 from ...session.page_state import PageState, chosen
+from ...session.policy import policy
 
 CODEC = replace(DUEL, view=())
 """The links of a duel, of which this page knows nothing but the settings."""
@@ -91,7 +92,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
         for name in setting_names
     ):
         notices.append(TRAINED)
-    return Anatomy(shown, notices=(*notices, *texts.link_notices(shown), *others))
+    return Anatomy(shown, notices=(*notices, *texts.link_notices(shown, policy()), *others))
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:

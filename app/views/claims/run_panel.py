@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.formats import duration
-from normviz.hosted import Refused
+from normviz.policy import Refused, demand
 from normviz.runs.engines import computed_by
+from normviz.runs.store import cells
+from normviz.runs.store.cells import OpenCells
 from normviz.studies.claims import Claim
+from normviz.studies.claims.drive import key, keys, missing_here, result_here
 from normviz.studies.claims.sentences import expected
-from normviz.studies.claims.server_jobs import ClaimJob
 from normviz.studies.claims.stored import ClaimResult, shipped_result
-from normviz.studies.maps import cores
+from normviz.studies.maps import Cell
 
 from ...session import presence, visitor
-from ...session.backend import SharedBackend
+from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence
+from ...session.policy import policy
 from ...widgets.buttons import button
+from ...widgets.cells import progress
 from ...widgets.polling import poll
 from .result import figure, numbers
 
@@ -26,77 +29,80 @@ TICK_SECONDS = 0.5
 
 def show(claim: Claim, backend: SharedBackend) -> None:
     """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
-    job = backend.claim_jobs.job(claim)
-    is_open = job is not None and job.is_open
+    if claim.is_timing:
+        st.caption(
+            "It measures times, which needs a machine that does nothing else: run the command below in a "
+            "terminal."
+        )
+        return
+    opened = _opened(claim, backend)
+    left = [
+        cell
+        for cell in missing_here(backend.store, claim)
+        if opened is None or key(claim, cell) not in opened.runs
+    ]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if job is None or not is_open:
-            _offer(claim, backend)
-        elif not hosted.limits() or job.visitor == visitor.me():
-            button("Stop", backend.claim_jobs.stop, job, key=f"stop_{claim.key}", icon=":material/stop:",
+        if left:
+            _offer(claim, left)
+        if opened is not None and opened.may_stop:
+            button("Stop", _stop, claim, backend, key=f"stop_{claim.key}", icon=":material/stop:",
                    help="Finished runs are kept. Run it again to continue.")  # fmt: skip
     if why := st.session_state.pop("claim_refused", None):
         st.error(sentence(why))
-    poll(_tick, TICK_SECONDS, is_open, claim, backend)
+    poll(_tick, TICK_SECONDS, opened is not None, claim, backend)
 
 
-def _offer(claim: Claim, backend: SharedBackend) -> None:
+def _opened(claim: Claim, backend: SharedBackend) -> OpenCells | None:
+    """The claim's cells that wait or train, whoever asked for them."""
+    return cells.opened(backend.store, keys(claim), visitor.me())
+
+
+def _stop(claim: Claim, backend: SharedBackend) -> None:
+    cells.stop(backend.store, keys(claim), visitor.me())
+
+
+def _offer(claim: Claim, left: list[Cell]) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
-    processes = hosted.processes() or cores()
-    seconds = _seconds(claim)
-    too_long = ""
-    try:
-        hosted.check_minutes(seconds)
-    except Refused as why:
-        too_long = f" Not here: {why}."
-    button("Run it here", _run, claim, backend, type="primary", key=f"run_{claim.key}",
+    processes, seconds = policy().cells_at_once, _seconds(claim)
+    why = policy().may_take("claim", seconds)
+    too_long = f" Not here: {why}." if why else ""
+    button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
-        f"{len(claim.cells())} runs, at most about {duration(seconds)} in {processes} "
+        f"{len(left)} runs, at most about {duration(seconds)} in {processes} "
         f"process{'es' * (processes > 1)}. Uses runs that finished here before, not the shipped "
         f"ones.{too_long}"
     )
 
 
 def _seconds(claim: Claim) -> float:
-    return expected(claim, shipped_result(claim), None, hosted.processes() or cores())
+    return expected(claim, shipped_result(claim), None, policy().cells_at_once)
 
 
-def _run(claim: Claim, backend: SharedBackend) -> None:
+def _run(claim: Claim) -> None:
     try:
-        hosted.check_minutes(_seconds(claim))  # a script can press a button that is off
-        backend.claim_jobs.request(claim, visitor.me(), visitor.address())
+        demand(
+            policy().may_take("claim", _seconds(claim))
+        )  # a script can press a button that is off
+        store = shared().store
+        configs = [cell.config for cell in missing_here(store, claim)]
+        cells.ask(store, configs, "claim", visitor.me(), visitor.address(), claim.lab)
     except Refused as why:
         st.session_state["claim_refused"] = str(why)
 
 
 def _tick(claim: Claim, backend: SharedBackend) -> bool:
     """How the experiment goes or how it ended, and whether it goes on."""
-    job = backend.claim_jobs.job(claim)
-    if job is None:
-        return False
-    if job.is_open:
-        presence.job(job)
-        _progress(job, backend)
-    elif job.why:
-        st.info(f"It was stopped: {job.why}. Finished runs are kept. Run it again to continue.")
-    elif job.failures:
-        st.error(f"{literal(job.failures[0])}. Run it again to retry.")
-    elif job.result is not None:
-        _came_out(claim, job.result)
-    return job.is_open
-
-
-def _progress(job: ClaimJob, backend: SharedBackend) -> None:
-    if n := backend.claim_jobs.before(job):
-        st.caption(f"Waits for {n} other claim{'s' * (n > 1)}.")
-        return
-    if job.waits:
-        st.caption("Waits for another visitor's map.")
-        return
-    words = f"{job.ended} of {job.total} runs" if job.ended else "Loading PyTorch"
-    if (left := job.seconds_left) is not None:
-        words += f", about {duration(left)} left"
-    st.progress(job.share, words)
+    opened = _opened(claim, backend)  # before the results, so that none that ends now is missed
+    result = result_here(backend.store, claim)
+    presence.cells(opened)
+    if opened is not None:
+        progress(opened, len(missing_here(backend.store, claim)), len(claim.cells()))
+    for why in cells.failures(backend.store, keys(claim)):
+        st.error(f"{literal(why)}. Run it again to retry.")
+    if result is not None:
+        _came_out(claim, result)
+    return opened is not None
 
 
 def _came_out(claim: Claim, result: ClaimResult) -> None:

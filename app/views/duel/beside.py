@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import SCHEMES
 from normviz.limits import MAX_LANES
 from normviz.links import cut
@@ -20,6 +19,7 @@ from normviz.runs.names import lane_name
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.markdown import literal
+from ...session.policy import policy
 from ...widgets import badge
 from ...widgets.buttons import button
 from .lanes import Lane, mark, styles
@@ -45,8 +45,8 @@ def current(page_duel: duel.Duel, backend: SharedBackend) -> Run | None:
 
 
 def _why_not(page_duel: duel.Duel, run: Run | None) -> str | None:
-    if hosted.limits() is not None:
-        return "this is a hosted server, which takes no runs of own models"
+    if not policy().own_models:
+        return "this is a shared server, which takes no runs of own models"
     if run is None or not run.is_observed:
         return "it is not stored on this machine"
     if page_duel.story:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import PLACEMENTS
 from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
-from normviz.model import texts
 from normviz.runs import Run
+from normviz.runs.store.queue import refusal
 
 from ...session import duel
 from ...session.backend import SharedBackend
@@ -34,7 +33,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         if beside is not None or any(lane.run is not None for lane in lanes):
             player.show(lanes, backend, beside)
         else:
-            st.info(f"Nobody has run this yet on this server. {_what_now(lanes)}.")
+            st.info(f"Nobody has run this yet on this server. {_what_now(lanes, backend)}.")
 
 
 def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
@@ -52,13 +51,10 @@ def _before(lanes: list[Lane], busy: bool, backend: SharedBackend) -> None:
         )  # fmt: skip
 
 
-def _what_now(lanes: list[Lane]) -> str:
+def _what_now(lanes: list[Lane], backend: SharedBackend) -> str:
     configs = [lane.config for lane in lanes]
-    try:
-        hosted.check(configs)
-        texts.check(configs)
-    except hosted.Refused as why:
-        return capital(str(why))
+    if why := refusal(backend.store, configs):
+        return capital(why)
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"
 
 

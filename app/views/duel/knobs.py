@@ -7,11 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import CELLS
 from normviz.config import CHOICES, RANGES, SETTINGS, RunConfig, estimated_seconds
-from normviz.hosted import Refused
 from normviz.links import shown
+from normviz.policy import Refused
 from normviz.runs import Run
 from normviz.training.schedule import peak_at
 
@@ -20,6 +19,7 @@ from ...session.backend import SharedBackend
 from ...session.duel import Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
+from ...session.policy import policy
 from ...widgets.store_errors import reported
 from . import complaint, own_text
 from .lanes import Lane
@@ -49,7 +49,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     _number("init_seed", configs, backend)
     _more(configs, backend)
     seconds = sum(estimated_seconds(config) for config in configs)
-    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {hosted.summary()}")
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {policy().summary()}")
 
 
 def _more(configs: Sequence[RunConfig], backend: SharedBackend) -> None:
@@ -113,7 +113,7 @@ def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
 def _help(name: str) -> str | None:
     about = SETTINGS[name].about
     limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
-    parts = (about and f"{about.capitalize()}.", limit, hosted.allowed(name))
+    parts = (about and f"{about.capitalize()}.", limit, policy().help(name))
     return " ".join(part for part in parts if part) or None
 
 

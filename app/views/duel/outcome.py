@@ -59,7 +59,7 @@ def _writings(lanes: Mapping[str, Lane]) -> None:
         if lane.run is None or not lane.is_current or not lane.run.wrote:
             continue
         text = lane.run.config.text
-        if not text or texts.lacking("this lane", text) is None:
+        if not text or texts.is_here(text):
             st.caption(f"{literal(named)} writes: “{literal(one_line(lane.run.wrote))}”")
 
 

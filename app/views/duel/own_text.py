@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import FAMILIES, TASKS
 from normviz.config import RunConfig
 from normviz.limits import MAX_SYMBOLS, MAX_TEXT_BYTES, MAX_TEXTS, characters_needed
@@ -23,6 +22,7 @@ from ...session.backend import SharedBackend, shared
 from ...session.duel import Duel
 from ...session.markdown import literal, sentence
 from ...session.page_state import chosen
+from ...session.policy import policy
 from ...widgets.buttons import button, submit
 from ...widgets.store_errors import reported
 from . import complaint
@@ -63,7 +63,7 @@ def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBack
     used = tuple(dict.fromkeys(config.text for config in configs if config.text))
     if not (used or page_duel.wants_text):
         return
-    if hosted.limits() is not None:
+    if not policy().own_text:
         st.caption(ELSEWHERE)
         return
     for text in used:
@@ -161,10 +161,8 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
 
 
 def _needed() -> set[str]:
-    """Texts that must not be deleted: stored runs or queued maps need them."""
-    backend = shared()
-    cells = {config.text for job in backend.map_jobs.open_jobs() for config in job.configs}
-    return backend.store.needed_texts() | cells
+    """Texts that must not be deleted, because stored runs need them."""
+    return shared().store.needed_texts()
 
 
 def _drop_writing() -> None:

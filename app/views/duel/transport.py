@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.config import ConfigError
 from normviz.limits import SEEDS
 from normviz.runs import Run
@@ -137,12 +136,12 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             on_change=reported(count), args=(page_duel, backend), width="content",
         )  # fmt: skip
         st.session_state.setdefault(training.SWITCH, True)
-        shared_server = " and no run waits in the queue" if hosted.limits() else ""
         st.toggle(
             "Train by itself", key=training.SWITCH, on_change=reported(training.by_itself),
             args=(page_duel, backend), persist_state="session",
             help="After a change of a setting, lanes without a stored result train at once, if that takes "
-            f"up to about {training.LONGEST_SECONDS:g} s{shared_server}. Longer runs need a click on Train.",
+            f"up to about {training.LONGEST_SECONDS:g} s, on a shared server only while no run "
+            "waits. Longer runs need a click on Train.",
         )  # fmt: skip
         st.page_link(page_links.named("Runs"), label="Earlier runs")
 

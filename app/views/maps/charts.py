@@ -150,8 +150,4 @@ def _mind(row: Sensitivity) -> str:
     warnings = ["trains at no rate"] if row.fails else []
     if row.undertrained:
         warnings.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
-    return "; ".join(warnings + ([_stood_in(row.stood_in)] if row.stood_in else []))
-
-
-def _stood_in(n: int) -> str:
-    return f"{n} cell{'s' * (n > 1)} stopped early"
+    return "; ".join(warnings)

@@ -147,7 +147,7 @@ def _take_seeds() -> None:
 
 
 def _more(page_maps: Maps) -> None:
-    """A popover to choose the axes, early stopping, and any other setting."""
+    """A popover to choose the axes and any other setting."""
     with st.popover("More", help="Other axes and any other setting", width="stretch"):
         for side, words, field in (
             ("across", "Across", page_maps.asked.across),
@@ -159,13 +159,6 @@ def _more(page_maps: Maps) -> None:
                 words, spanning(), key=key, format_func=_title, on_change=_take_side,
                 args=(side, key),
             )  # fmt: skip
-        st.toggle(
-            "Stop cells that stay flat at chance", value=page_maps.early, key="map_early",
-            on_change=_take_early,
-            help="A cell is stopped, and gets a ring, when three checks of its gradient predict that it "
-            "stays at chance. Only for settings with which the rule was measured: of 148 cells that it "
-            "stopped there, 1 would have learned.",
-        )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *page_maps.asked.fields, "lr_edits", "text"}
         rest = [name for name in SETTINGS if name not in taken]
         field = st.selectbox("Any other setting", rest, key="map_other", format_func=_title)
@@ -176,8 +169,3 @@ def _more(page_maps: Maps) -> None:
 
 def _take_side(side: str, key: str) -> None:
     state.set_axis(side, chosen(key))
-
-
-def _take_early() -> None:
-    page_maps: Maps = chosen("maps")
-    page_maps.early, page_maps.results = chosen("map_early"), None

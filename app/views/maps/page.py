@@ -91,5 +91,4 @@ def command(page_maps: Maps) -> str:
     """The `normviz sweep` command of these maps, without settings at their defaults."""
     words = [f"{name}={value}" for name, value in page_maps.asked.words.items() if name != "seeds"]
     words.append(f"seeds={page_maps.asked.grid.seeds}")
-    stop = [] if page_maps.early else ["--no-early-stop"]
-    return " ".join(["normviz sweep", *map(shlex.quote, words), *stop, "--plot maps.svg"])
+    return " ".join(["normviz sweep", *map(shlex.quote, words), "--plot maps.svg"])

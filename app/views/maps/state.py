@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from normviz.model import texts
-from normviz.studies.maps.fill import MapJob
 from normviz.studies.maps.link import CODEC, MapRequest, decode, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
@@ -15,23 +14,20 @@ from normviz.studies.maps.standard import MAPS
 from ...session import address
 from ...session.markdown import sentence
 from ...session.page_state import PageState, chosen
+from ...session.policy import policy
 
 
 @dataclass
 class Maps(PageState):
     """One visitor's maps.
 
-    early      cells that stay flat at chance are stopped
     results      what the store has of them, read as far as it was looked at
-    jobs       sweeps that this visitor asked for
     typed      the text of a field that was not allowed, which stays there to be corrected
     nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
     asked: MapRequest
-    early: bool = True
     results: GridResults | None = None
-    jobs: list[MapJob] = field(default_factory=list)
     typed: dict[str, str] = field(default_factory=dict)
     nonce: int = 0
 
@@ -45,7 +41,8 @@ def maps() -> Maps:
     if st.session_state["arrived"] and CODEC.reads(params):
         try:
             show(decode(params))
-            notices = texts.link_notices(cell.config for cell in page_maps.asked.grid.cells)
+            configs = [cell.config for cell in page_maps.asked.grid.cells]
+            notices = texts.link_notices(configs, policy())
             page_maps.notices = (*CODEC.others(params), *notices)
         except ValueError as error:
             page_maps.complaint = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from normviz import hosted
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import census
 from normviz.config import ConfigError, RunConfig
@@ -16,6 +15,7 @@ from normviz.own_model.report import Anatomy, StackFound
 
 from ...session import address
 from ...session.markdown import capital, literal
+from ...session.policy import policy
 from ...widgets import glossary, link_notices, page_links, placement
 
 KIND = "model_type"
@@ -72,7 +72,7 @@ def _asked() -> Anatomy | None:
             help="Model types of the library transformers, with the defaults of each configuration.",
         )  # fmt: skip
         text = None
-        if hosted.limits() is None:
+        if policy().own_models:
             with st.expander("Or paste a config.json", icon=":material/content_paste:"):
                 text = st.text_area(
                     "config.json", key="own_config", height=200, max_chars=MAX_CHARACTERS,
@@ -201,12 +201,7 @@ def _lines() -> None:
     st.code(LOOK, language="python")
     st.markdown("While it trains, in your own loop, with the charts of this product:")
     st.code(WATCH, language="python")
-    if hosted.limits() is None:
-        st.caption(
-            "The run is a row of the page Runs while it trains, and can be a lane of the Duel page."
-        )
-    else:
-        st.caption(
-            "The run is a row of the page Runs of NormViz on your own machine. This server is shared, and "
-            "takes no runs of own models."
-        )
+    st.caption(
+        "While it trains, the run is a row of the page Runs of NormViz on your own machine, and can be a "
+        "lane of the Duel page there. A shared server takes no runs of own models."
+    )

@@ -20,10 +20,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import hosted
 from ...config import RunConfig
 from ...home import home
 from ...observed import Observed
+from ...policy import Policy, Refused, from_environment
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
 from .. import Recording, Run, Steps
@@ -32,6 +32,7 @@ from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .rows import (
+    CELL,
     LOST,
     RANK,
     RESULT,
@@ -78,11 +79,13 @@ def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = No
 class Store:
     """The store in a folder, by default the user's data folder. Safe to share among threads.
 
-    Its methods raise StoreError where the file can't be used.
+    `policy` says what may be queued and shown: by default what the environment chooses. Its methods raise
+    StoreError where the file can't be used.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, policy: Policy | None = None) -> None:
         self.folder = folder or home()
+        self.policy = from_environment() if policy is None else policy
         self.db = Database(self.folder / FILE)
 
     # What pages write
@@ -114,7 +117,7 @@ class Store:
                 (row["reach"], run)
                 for row in rows
                 if row is not None
-                and (run := known(row)) is not None
+                and (run := known(row, self.policy.own_text)) is not None
                 and run.is_open
                 and not run.is_observed
             ]
@@ -180,7 +183,7 @@ class Store:
     def run(self, run: int) -> Run | None:
         """The run of a number, or None where there is none or it can't be read."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
-        return known(row) if row else None
+        return known(row, self.policy.own_text) if row else None
 
     def latest(self, key: str) -> Run | None:
         """The best run to show for a config: a finished one, else an open one, else any; of equals the
@@ -195,10 +198,12 @@ class Store:
         return self._ranked(key, RESULT)
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
-        """The runs of a config by RANK, of equals the newest first. They are ranked all at once, and each is
-        read when the iterator reaches it."""
+        """The runs of a config by RANK, of equals the newest first, no cells without a result. They are
+        ranked all at once, and each is read when the iterator reaches it."""
         rows = self.db.connection.execute(
-            f"SELECT id FROM runs WHERE key = ? AND {which} ORDER BY {RANK}, id DESC", (key,)
+            f"SELECT id FROM runs WHERE key = ? AND {which} AND (NOT {CELL} OR {RESULT}) "
+            f"ORDER BY {RANK}, id DESC",
+            (key,),
         ).fetchall()
         return filter(None, (self.run(row["id"]) for row in rows))
 
@@ -245,7 +250,7 @@ class Store:
     def listed(self, wanted: Query, limit: int, offset: int = 0) -> QueryResult:
         """At most `limit` wanted runs after `offset` others: newest first, cells of
         sweeps after all others, shipped ones last."""
-        return listed(self.db.connection, wanted, limit, offset)
+        return listed(self.db.connection, wanted, limit, offset, self.policy.own_text)
 
     def losses(self, run: int) -> NDArray[np.float64]:
         """The losses [n] of a run in nats, with NaN and inf. Raises StoreUnreadable for damaged ones."""
@@ -286,8 +291,11 @@ class Store:
         message: str | None = None,
         wrote: str = "",
     ) -> None:
-        """Close a run that is still open; a closed one stays as it is."""
+        """Close a run that is still open; a closed one stays as it is. A cell that was stopped is deleted."""
         _end(self.db.connection, run, status, bad, message, wrote)
+        self.db.connection.execute(
+            f"DELETE FROM runs WHERE id = ? AND status = 'stopped' AND {CELL}", (run,)
+        )
 
     def controls(self, run: int, after: int) -> Sequence[tuple[int, str, float | None]]:
         """The requests about a run after number `after`: (number, action, value)."""
@@ -299,10 +307,10 @@ class Store:
     # What a watch writes (`normviz.watch`)
 
     def observe(self, config: Observed, started: Started, probes: Sequence[str]) -> int:
-        """Store that this process observes a run; returns its number. A hosted server raises StoreError."""
-        if hosted.limits() is not None:
-            raise StoreError(
-                "a hosted server stores no runs of own models: watch with to=None or a path"
+        """Store that this process observes a run; returns its number. A shared server raises Refused."""
+        if not self.policy.own_models:
+            raise Refused(
+                "this is a shared server, which stores no runs of own models: give to=None or a path"
             )
         with self.db.transaction() as db:
             run = _insert(db, config, "running", "observed", probes)
@@ -319,9 +327,9 @@ class Store:
 
     # What the supervisor reads and writes
 
-    def queued(self) -> list[int]:
-        """The numbers of waiting runs, in the order in which workers get them."""
-        return queue.queued(self.db.connection)
+    def queued(self, cells: bool = False) -> list[int]:
+        """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
+        return queue.queued(self.db.connection, cells)
 
     def handed(self, run: int) -> None:
         """Store that a worker gets this run. Where that fails, on a full disk, it is logged."""
@@ -340,10 +348,10 @@ class Store:
         return dict(rows.fetchall())
 
     def view_counts(self) -> dict[int, int]:
-        """Open runs that a visitor queued, and how many views of each were counted."""
+        """Open runs and cells that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
             "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
-            "AND visitor IS NOT NULL AND origin = 'here'"
+            f"AND visitor IS NOT NULL AND (origin = 'here' OR {CELL})"
         )
         return dict(rows.fetchall())
 
@@ -358,11 +366,15 @@ class Store:
             )
 
     def close_open(self) -> None:
-        """Mark running and paused runs as failed: without a supervisor they have no process."""
+        """Mark running and paused runs as failed: without a supervisor they have no process. Cells wait
+        again."""
         self.db.connection.execute(
             "UPDATE runs SET status = 'failed', ended = ?, message = ? "
             "WHERE status IN ('running', 'paused') AND origin = 'here'",
             (time.time(), LOST),
+        )
+        self.db.connection.execute(
+            f"UPDATE runs SET status = 'queued', turn = 0 WHERE status IN ('queued', 'running') AND {CELL}"
         )
 
     def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:

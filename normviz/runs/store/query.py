@@ -11,10 +11,9 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from ... import hosted
 from ...config import SETTINGS
 from .. import Run
-from .rows import known
+from .rows import CELL, RESULT, known
 
 COLUMNS = ("id", "key", "status", "origin")
 MODEL = "model"
@@ -62,10 +61,12 @@ class QueryResult:
     foreign: tuple[int, ...] = ()
 
 
-def listed(db: sqlite3.Connection, wanted: Query, limit: int, offset: int) -> QueryResult:
-    """At most `limit` wanted runs, after the first `offset` ones. Raises ValueError for a condition on a
-    field that does not exist."""
-    where, values = _where(wanted)
+def listed(
+    db: sqlite3.Connection, wanted: Query, limit: int, offset: int, own_text: bool
+) -> QueryResult:
+    """At most `limit` wanted runs, after the first `offset` ones; `own_text` as in `known`. Raises ValueError
+    for a condition on a field that does not exist."""
+    where, values = _where(wanted, own_text)
     total = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()[0]
     rows = db.execute(
         "SELECT * FROM runs WHERE id IN "
@@ -74,16 +75,16 @@ def listed(db: sqlite3.Connection, wanted: Query, limit: int, offset: int) -> Qu
     ).fetchall()
     runs, foreign = [], []
     for row in rows:
-        if (run := known(row)) is not None:
+        if (run := known(row, own_text)) is not None:
             runs.append(run)
         else:  # of another release, or damaged
             foreign.append(row["id"])
     return QueryResult(tuple(runs), total, tuple(foreign))
 
 
-def _where(wanted: Query) -> tuple[str, list[Value]]:
+def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
     """The condition and the values of its question marks."""
-    parts: list[str] = ["1"]
+    parts: list[str] = [f"origin != 'reading' AND (NOT {CELL} OR {RESULT})"]
     values: list[Value] = []
     for clause in wanted.clauses:
         parts.append(f"({' OR '.join(_holds(has, values) for has in clause) or '0'})")
@@ -93,7 +94,7 @@ def _where(wanted: Query) -> tuple[str, list[Value]]:
     if wanted.trained:
         parts.append(_holds(Condition("steps", (0,), "is not"), values))
         parts.append("NOT (status = 'stopped' AND started IS NULL)")
-    if hosted.limits() is not None:  # which shows no run on somebody's own text
+    if not own_text:
         parts.append(f"{_expression('text')} IS NULL")
     return " AND ".join(parts), values
 

@@ -11,6 +11,9 @@ A cookie is free, so addresses come first. The next turn is that of the address 
 fewest seconds of a core after it: those of its runs that were handed out within LATELY, by estimate, and
 those of this turn. Of equals the positions of the visitors decide. A visitor whose address is unknown counts
 as an address.
+
+Cells of maps and claims are rows of the same queue. They have processes of their own, at low priority, and
+their order is by the same rule.
 """
 
 from __future__ import annotations
@@ -25,29 +28,22 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ... import hosted
 from ...config import RunConfig, estimated_seconds
 from ...cores import cores
-from ...hosted import Refused
 from ...model import texts
-from .. import OPEN, Run
+from ...policy import Open, demand
+from .. import OPEN
 from . import retention
-from .rows import alive, insert, true_status
+from .rows import CELL, alive, insert, true_status
 
 if TYPE_CHECKING:
     from . import Store
 
-STORE_FULL = (
-    "the store of this shared server is full of runs that wait, train or ship: nothing new can be "
-    "trained until some of them have ended, or its owner gives it more room (NORMVIZ_STORE_MB)"
-)
 OTHERS = "Somebody else asked for this: only they can pause, step or stop it, or change its rate"
 FORGOTTEN = 1000
 """Turns after which a visitor's last one is deleted; a waiting visitor has had another by then."""
 LATELY = 600.0
 """Seconds for which a run that was handed out counts against its address."""
-CLEARANCE = 3
-"""An address has one waiting run for so many places that are left free, at most."""
 NEXT = -1
 TOGETHER = 2
 """Runs in one turn: as many as a small server trains at once."""
@@ -145,11 +141,13 @@ def join(
     paused: bool = False,
     beside: int | None = None,
     address: str = "",
+    origin: str = "here",
+    lab: str = "",
 ) -> int:
     """Queue a config for a visitor, in a transaction; returns the run's number. A `paused` run waits
-    before its first step, `beside` is the first run of the same turn, and `address` is a name of the
-    visitor's network address."""
-    run = insert(db, config, "queued", "here")
+    before its first step, `beside` is the first run of the same turn, `address` is a name of the visitor's
+    network address, and `lab` measures a reading."""
+    run = insert(db, config, "queued", origin, lab=lab)
     db.execute(
         "UPDATE runs SET visitor = ?, beside = ?, address = ?, "
         "turn = (SELECT COALESCE(MAX(turn), 0) FROM served) WHERE id = ?",
@@ -172,7 +170,7 @@ def handed(db: sqlite3.Connection, run: int) -> None:
     if row is None:
         return
     whose, now = _whose(row["visitor"] or "", row["address"] or ""), clock()
-    db.execute("INSERT INTO used VALUES (?, ?, ?)", (whose, now, _cost(row["config"])[0]))
+    db.execute("INSERT INTO used VALUES (?, ?, ?)", (whose, now, cost(row["config"])[0]))
     db.execute("DELETE FROM used WHERE at NOT BETWEEN ? AND ?", (now - LATELY, now))
     db.execute("UPDATE runs SET turn = NULL WHERE id = ?", (run,))
     if row["turn"] == NEXT:
@@ -186,10 +184,12 @@ def handed(db: sqlite3.Connection, run: int) -> None:
     db.execute("DELETE FROM served WHERE turn < ?", (turn - FORGOTTEN,))
 
 
-def queued(db: sqlite3.Connection) -> list[int]:
-    """The numbers of waiting runs, in the order in which workers get them."""
+def queued(db: sqlite3.Connection, cells: bool = False) -> list[int]:
+    """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
     rows = db.execute(
-        "SELECT id, visitor, turn, beside, address, config FROM runs WHERE status = 'queued'"
+        "SELECT id, visitor, turn, beside, address, config FROM runs "
+        f"WHERE status = 'queued' AND {CELL} = ?",
+        (cells,),
     ).fetchall()
     if len(rows) < 2:
         return [row["id"] for row in rows]
@@ -202,20 +202,11 @@ def queued(db: sqlite3.Connection) -> list[int]:
     waiting = [
         Waiting(
             r["id"], r["visitor"] or "", r["turn"], r["beside"], r["address"] or "",
-            _cost(r["config"])[0],
+            cost(r["config"])[0],
         )
         for r in rows
     ]  # fmt: skip
     return in_turn(waiting, served, dict(used))
-
-
-def most_waiting(of_all: int, waiting: int) -> int:
-    """How many runs an address may have among the `waiting` ones of a queue that holds `of_all`.
-
-    One for each CLEARANCE places that are left free. So one address gets a quarter of the queue at most, and
-    many of them together still leave places for an address that has none.
-    """
-    return max(0, of_all - waiting) // CLEARANCE
 
 
 def place(db: sqlite3.Connection, run: int) -> QueuePlace | None:
@@ -227,7 +218,7 @@ def place(db: sqlite3.Connection, run: int) -> QueuePlace | None:
     rows = db.execute(
         f"SELECT id, config FROM runs WHERE id IN ({', '.join('?' * len(before))})", before
     ).fetchall()
-    seconds = {row["id"]: _cost(row["config"])[0] for row in rows}
+    seconds = {row["id"]: cost(row["config"])[0] for row in rows}
     busy = [_left(row) for row in db.execute(RUNNING) if alive(row["pid"])]
     slots = db.execute("SELECT slots FROM supervisor").fetchone()
     n = slots["slots"] if slots else cores()
@@ -254,19 +245,24 @@ def until_free(busy: Iterable[float], before: Iterable[float], slots: int) -> fl
 
 def _left(row: sqlite3.Row) -> float:
     """Estimated seconds that are left of a running run."""
-    seconds, steps = _cost(row["config"])
+    seconds, steps = cost(row["config"])
     done = 0 if row["step"] is None else row["step"] + 1
     return seconds * max(0.0, 1 - done / (steps + 1))
 
 
 @lru_cache(maxsize=4096)
-def _cost(config: str) -> tuple[float, int]:
+def cost(config: str) -> tuple[float, int]:
     """Estimated seconds and the steps of a stored config."""
     try:
         known = RunConfig(**json.loads(config))
     except (ValueError, TypeError, RecursionError):  # of another release
         return 0.0, 0
     return estimated_seconds(known), known.steps
+
+
+def refusal(store: Store, configs: Sequence[RunConfig]) -> str | None:
+    """The sentence that refuses runs of these settings here, whoever asks; None where they may be queued."""
+    return store.policy.may(configs) or texts.obstacle(*configs)
 
 
 def enqueue(
@@ -280,58 +276,38 @@ def enqueue(
     """Queue configs for a visitor and return a run for each; the runs of `instead` are being given up
     and do not count. `address` is a name of the visitor's network address, empty where it is unknown.
 
-    In hosted mode a config that waits or trains already is not queued again: its run is returned. Raises
+    On a shared server a config that waits or trains already is not queued again: its run is returned. Raises
     Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained on here.
     """
-    hosted.check(configs)
-    texts.check(configs)
+    policy = store.policy
+    demand(refusal(store, configs))
     with store.db.transaction() as db:
-        if hosted.limits() is None:
+        if not policy.is_shared:
             return join_all(db, configs, visitor, paused, address)
         keys = {config.key: config for config in configs}
         runs = {} if paused else {key: _joined(db, key, instead) for key in keys}
         new = [config for key, config in keys.items() if runs.get(key) is None]
         if new:
-            _check(db, len(new), visitor, instead, address)
+            demand(policy.may(new, _opened(db, visitor, instead, address, policy.store_bytes)))
         asked = join_all(db, new, visitor, paused, address)
         runs |= {config.key: run for config, run in zip(new, asked, strict=True)}
     return [run for config in configs if (run := runs[config.key]) is not None]
 
 
-def may_steer(run: Run, visitor: str) -> bool:
-    """Whether this visitor may pause, step or stop a run or change its rate: in hosted mode only the
-    visitor that queued it."""
-    return hosted.limits() is None or run.visitor == visitor
-
-
-def _check(
-    db: sqlite3.Connection, new: int, visitor: str, instead: Collection[int], address: str
-) -> None:
-    """Raises Refused where `new` more runs are too many."""
-    here, limit = hosted.limits(), hosted.store_bytes()
-    assert here is not None
-    mine = _open_runs(db, visitor, instead)
-    if mine + new > here.open_runs:
-        raise Refused(
-            f"you have {mine} open runs and ask for {new} more, and this shared server gives each "
-            f"visitor up to {here.open_runs}: stop some, or wait until they have ended"
-        )
-    if (waits := _waiting(db, instead)) + new > here.queue:
-        raise Refused(
-            f"{waits} runs wait already and {new} more were asked for, and the queue of this shared "
-            f"server holds {here.queue}: look at stored runs meanwhile, and try again in a minute"
-        )
-    if address:
-        theirs = _waiting(db, instead, address)
-        most = most_waiting(here.queue, waits + new)
-        if theirs + new > (most if theirs else max(most, here.lanes)):
-            raise Refused(
-                f"{theirs} runs from your network address wait already and {new} more were asked for, and "
-                f"this shared server now lets an address have up to {most}, so that others find free "
-                "places: try again in a minute"
-            )
-    if limit is not None and retention.is_full(db, limit):
-        raise Refused(STORE_FULL)
+def _opened(
+    db: sqlite3.Connection,
+    visitor: str,
+    but: Collection[int],
+    address: str,
+    limit: int | None,
+) -> Open:
+    """The open runs that count when a visitor asks for more in a store of at most `limit` bytes."""
+    return Open(
+        _open_runs(db, visitor, but),
+        _waiting(db, but, address) if address else None,
+        _waiting(db, but),
+        limit is not None and retention.is_full(db, limit),
+    )
 
 
 def _joined(db: sqlite3.Connection, key: str, but: Collection[int]) -> int | None:
@@ -350,6 +326,7 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
     """How many runs a visitor has open, those of `but` and those that are being stopped left out."""
     rows = db.execute(
         "SELECT id FROM runs WHERE visitor = ? AND status IN ('queued', 'running', 'paused') "
+        f"AND NOT {CELL} "
         "AND NOT EXISTS (SELECT 1 FROM controls WHERE run = runs.id AND action = 'stop')",
         (visitor,),
     )
@@ -359,6 +336,7 @@ def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> in
 def _waiting(db: sqlite3.Connection, but: Collection[int], address: str = "") -> int:
     """How many runs wait, or those from one address; the runs of `but` are left out."""
     rows = db.execute(
-        "SELECT id FROM runs WHERE status = 'queued' AND ? IN ('', address)", (address,)
+        f"SELECT id FROM runs WHERE status = 'queued' AND NOT {CELL} AND ? IN ('', address)",
+        (address,),
     )
     return sum(row["id"] not in but for row in rows)

@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ...home import home
+from ...policy import Policy
 from . import Store
 from .errors import StoreDamaged, is_busy, is_damage
 from .lock_file import is_held
@@ -27,13 +28,15 @@ SINCE = 1_767_225_600
 since then: no store gets a thousand runs a second for long, so the numbers are new."""
 
 
-def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str | None]:
+def opened(
+    folder: Path | None = None, again: bool = False, policy: Policy | None = None
+) -> tuple[Store, str | None]:
     """The store of a folder, and a sentence about the file that was set aside, if there was one, with its new
     path.
 
-    `again`: this process has used the folder's store before, which may be gone now. A file that a supervisor
-    still uses is never moved, nor is one of another schema that any process has open: that may be another
-    release beside this one. Raises StoreError where no store can be opened.
+    `again`: this process has used the folder's store before, which may be gone now. `policy`: as in `Store`.
+    A file that a supervisor still uses is never moved, nor is one of another schema that any process has
+    open: that may be another release beside this one. Raises StoreError where no store can be opened.
     """
     folder = folder or home()
     path = folder / FILE
@@ -44,12 +47,12 @@ def opened(folder: Path | None = None, again: bool = False) -> tuple[Store, str 
             if (why := damage(path)) is None and (why := _other_schema(path)) is not None:
                 is_used = is_used or _is_open(path)
             notice = None if why is None else _anew(path, why, is_used)
-            store = Store(folder)
+            store = Store(folder, policy)
             if notice is not None or again:
                 _number_on(store)
             return store, notice
     except OSError:  # no lock can be made here, nor a file be moved
-        return Store(folder), None
+        return Store(folder, policy), None
 
 
 def damage(path: Path, thorough: bool = False) -> str | None:

@@ -13,13 +13,12 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from ... import hosted
 from ...config import RunConfig
 from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
 from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
-from ..run import probes_of
+from ..run import probes_of, reading_key
 from .errors import StoreUnreadable
 
 FOREIGN = (
@@ -54,8 +53,11 @@ CASE
 END"""
 """The rank of a row of `runs` among those of its config, by its present status; the lowest is shown."""
 
-RESULT = "(status IN ('finished', 'diverged') OR (status = 'stopped' AND origin LIKE '%sweep'))"
-"""Whether a row of `runs` is a result; a cell that a sweep stopped early is one."""
+CELL = "origin IN ('sweep', 'reading')"
+"""Whether a row of `runs` is a cell of a map or a claim, which waits for all other runs."""
+
+RESULT = "status IN ('finished', 'diverged')"
+"""Whether a row of `runs` is a result."""
 
 
 def read_run(row: sqlite3.Row) -> Run:
@@ -74,24 +76,31 @@ def read_run(row: sqlite3.Row) -> Run:
         config, started, status, bad, row["message"] if status == row["status"] else LOST,
         row["started"], row["ended"], tuple(row["probes"].split()), row["wrote"] or "",
         row["id"], row["origin"], row["created"], row["visitor"], bool(row["linked"]),
+        row["lab"] or "", read_reading(row["reading"]),
     )  # fmt: skip
 
 
-MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote")
+def read_reading(text: str | None) -> dict[str, float]:
+    """What a lab measured, by name; null is NaN. Raises ValueError or TypeError for damage."""
+    values = json.loads(text) if text else {}
+    return {str(name): math.nan if v is None else float(v) for name, v in values.items()}
+
+
+MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote", "lab")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
 
 
-def known(row: sqlite3.Row) -> Run | None:
+def known(row: sqlite3.Row, own_text: bool) -> Run | None:
     """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
-    on a shared server a run on somebody's own text: strangers could read the text in its losses, and in what
+    without `own_text` a run on somebody's own text: strangers could read the text in its losses, and in what
     its model wrote."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    if hosted.limits() is not None and getattr(run.config, "text", ""):
+    if not own_text and getattr(run.config, "text", ""):
         return None
     fits = (
         row["key"] == run.key
@@ -157,10 +166,16 @@ def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
     if recording.started is None:
         raise ValueError(f"run {recording.key} has not started, so there is nothing to keep of it")
     run = insert(db, recording.config, "running", origin, recording.probes)
+    fill(db, run, recording)
+    return run
+
+
+def fill(db: sqlite3.Connection, run: int, recording: Recording) -> None:
+    """Store what a run recorded that has ended elsewhere, in its row."""
+    assert recording.started is not None
     start(db, run, recording.started, os.getpid(), "running", time.time() - recording.seconds)
     append(db, run, recording.steps)
     end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote)
-    return run
 
 
 def insert(
@@ -169,13 +184,14 @@ def insert(
     status: str,
     origin: str,
     probes: Sequence[str] = (),
+    lab: str = "",
 ) -> int:
     """Insert a row of `runs`; returns its number. Without `probes` it has those that such a run records."""
     run = db.execute(
-        "INSERT INTO runs (key, config, status, origin, created, pid, probes) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (config.key, config.canonical(), status, origin, time.time(), os.getpid(),
-         " ".join(probes or probes_of(config))),
+        "INSERT INTO runs (key, config, status, origin, created, pid, probes, lab) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (reading_key(lab, config) if lab else config.key, config.canonical(), status, origin, time.time(),
+         os.getpid(), " ".join(probes or probes_of(config)), lab or None),
     ).lastrowid  # fmt: skip
     assert run is not None
     return run

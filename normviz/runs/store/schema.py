@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreDamaged, as_store_error
 from .rows import alive
 
-VERSION = 2
+VERSION = 3
 """Number of the schema, kept in the file. A change of SCHEMA raises it."""
 FILE = "normviz.sqlite"
 
@@ -21,7 +21,7 @@ CREATE TABLE runs (
     key TEXT NOT NULL,            -- engine version and hash of the config: names the result
     config TEXT NOT NULL,         -- canonical JSON
     status TEXT NOT NULL,         -- queued running paused finished diverged stopped failed
-    origin TEXT NOT NULL,         -- here, sweep (a cell of one), shipped, shipped sweep
+    origin TEXT NOT NULL,         -- here, sweep (a cell of one), reading (of a lab), shipped, shipped sweep
     created REAL NOT NULL, started REAL, ended REAL,  -- seconds since 1970
     pid INTEGER,                  -- of the process that trains it
     probes TEXT NOT NULL,         -- keys of the rows of steps.layers, in order
@@ -38,7 +38,9 @@ CREATE TABLE runs (
     address TEXT,                 -- keyed hash of the network address of who asked for it, where known
     engine TEXT,                  -- which engine computes its steps, NULL before it starts
     why TEXT,                     -- why it is not the tape, where the tape was wanted
-    wrote TEXT                    -- what its trained model writes, where its task is a text
+    wrote TEXT,                   -- what its trained model writes, where its task is a text
+    lab TEXT,                     -- which lab measures a reading
+    reading TEXT                  -- what the lab measured, by name: JSON
 );
 CREATE INDEX runs_by_key ON runs (key);
 CREATE INDEX runs_by_status ON runs (status);

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 
 from ...config import ENGINE
 from ...cores import cores
+from ...runs import Run
+from ...runs.run import reading_key
 from ...runs.store import Store
+from ...runs.store.cells import reading
 from ..maps import Began, Cell, Done, Reused, sweep
 from ..maps.drive import stored
 from .evidence import CellResult, Sample
@@ -55,7 +59,7 @@ def run(
             yield reading
     elif cells:
         grid = claim.whole(seeds, first)
-        for news in sweep(store, grid, processes, True, stop, shipped=False):
+        for news in sweep(store, grid, processes, stop, shipped=False):
             if isinstance(news, Done) and not news.measured.id:
                 failures.append(news.measured.message or "a run ended without a word")
             yield news
@@ -99,7 +103,6 @@ def result(
         },
         figure=series(claim, samples, numbers),
         runs=[] if claim.lab else sorted(results),
-        flat=sum(p.kind == "flat" for p in points),
         tape=sum(p.engine == "tape" for p in points),
     )
 
@@ -128,11 +131,56 @@ def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
     }
 
 
+def keys(claim: Claim) -> list[str]:
+    """Names of the claim's results in the store."""
+    return [key(claim, cell) for cell in claim.cells()]
+
+
+def key(claim: Claim, cell: Cell) -> str:
+    """Name of a cell's result in the store."""
+    return reading_key(claim.lab, cell.config) if claim.lab else cell.key
+
+
+def _here(store: Store, claim: Claim, cell: Cell) -> Run | None:
+    """A cell's result that was trained or measured with this store."""
+    if claim.lab:
+        return reading(store, claim.lab, cell.config)
+    return stored(store, cell.key, shipped=False)
+
+
+def missing_here(store: Store, claim: Claim) -> list[Cell]:
+    """The claim's cells without a result that was trained or measured with this store."""
+    return [cell for cell in claim.cells() if _here(store, claim, cell) is None]
+
+
+def result_here(store: Store, claim: Claim) -> ClaimResult | None:
+    """The result from what was trained or measured with this store; None where a cell is missing."""
+    runs = [run for cell in claim.cells() if (run := _here(store, claim, cell)) is not None]
+    if len(runs) < len(claim.cells()):
+        return None
+    return _result_here(store, claim, tuple(run.id for run in runs))
+
+
+@lru_cache(maxsize=64)
+def _result_here(store: Store, claim: Claim, numbers: tuple[int, ...]) -> ClaimResult:
+    results, seconds = dict[str, CellResult](), 0.0
+    for cell, number in zip(claim.cells(), numbers, strict=True):
+        if (run := store.run(number)) is None:
+            raise ClaimError(f"{claim.key} has no result: run {number} is not in the store")
+        seconds += run.seconds
+        results[cell.key] = (
+            CellResult(cell, lab=dict(run.reading))
+            if claim.lab
+            else CellResult(cell, store.recording(run))
+        )
+    return result(claim, results, claim.seeds, seconds)
+
+
 def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
     """The result from runs that the store has, shipped ones too; None where one is missing or where a
     lab measures it."""
     cells = claim.cells(seeds)
-    if claim.lab or any(stored(store, cell.key, True) is None for cell in cells):
+    if claim.lab or any(stored(store, cell.key) is None for cell in cells):
         return None
     results = {cell.key: _result_of(store, claim, cell, {}, True) for cell in cells}
     return result(claim, results, seeds or claim.seeds, 0.0)
@@ -143,7 +191,7 @@ def _result_of(
 ) -> CellResult:
     if claim.lab:
         return CellResult(cell, lab=readings[cell.key])
-    run = stored(store, cell.key, True, shipped)
+    run = stored(store, cell.key, shipped)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
     return CellResult(cell, store.recording(run))

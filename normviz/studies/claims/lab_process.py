@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...execution import Ended, Local
-from ..labs.reading import lab_numbers
+from ...execution.cell import lab_numbers
 from ..maps import Cell
 
 

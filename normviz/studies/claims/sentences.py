@@ -25,9 +25,8 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
     if not claim.arms:
         return f"counted in the census, {result.date}"
-    flat = f"; {result.flat} of its runs were stopped early, flat at chance" if result.flat else ""
     takes = duration(core_seconds(claim, result, result.seeds))
-    return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core{flat}"
+    return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core"
 
 
 def changed_parts(

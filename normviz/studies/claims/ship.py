@@ -31,7 +31,7 @@ def save_runs(store: Store, path: Path) -> str:
         if cell.key not in there
         and (cell.key in opens or (cell.config.depth < DEEP and len(cells) <= FEW))
     )
-    runs = [run for key in wanted if (run := stored(store, key, early=True)) is not None]
+    runs = [run for key in wanted if (run := stored(store, key)) is not None]
     if not runs:
         return "no run that does not ship already"
     save_cells(map(store.recording, runs), path, STEPS)

@@ -46,7 +46,6 @@ class ClaimResult:
     first    the first of the seeds that judge
     figure   what its figure shows
     runs     keys of the runs behind it
-    flat     how many of them were stopped early because they were flat at chance
     tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
     seconds  of one CPU core, as measured: CPU time, but of runs before 25 November 2026 the time that passed
              on a busy machine
@@ -63,7 +62,6 @@ class ClaimResult:
     numbers: Numbers
     figure: Sequence[Series]
     runs: Sequence[str]
-    flat: int = 0
     tape: int = 0
     fallen: Numbers = field(default_factory=dict)
     first: int = 0

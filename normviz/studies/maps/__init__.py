@@ -3,7 +3,6 @@
 grid     axes and seeds -> cells, coarse first
 drive    what the store lacks of them -> processes of this machine or a Ray cluster -> store
 ray      cells as tasks of a Ray cluster
-early    when a cell counts as dead
 summary  what came out: final losses, frontier, learning-rate sensitivity, comparisons
 """
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from ...cores import cores
-from ...execution import Began, Ended, Executor, Local
+from ...config import engine_on, estimated_gib, estimated_seconds
+from ...cores import cores, has_gpu
+from ...execution import Began, Ended, Event, Executor, Local
+from ...execution.cell import train_cell, train_stack
 from ...runs import Recording, Run, empty
 from ...runs.store import Store
-from .cell import train_cell
-from .early import is_flat
+from ...training.shape import shape_of
 from .grid import Cell, Grid
 from .ray import Cluster, Tasks
 
@@ -35,52 +38,116 @@ News = Reused | Began[Cell] | Done
 
 TRIES = 2
 """A cell whose process died is tried once more, in a fresh process, and then counts as failed."""
+MOST_RUNS, MOST_GIB = 128, 16.0
+"""Runs of a stack, and their estimated memory."""
 
 
-def stored(store: Store, key: str, early: bool, shipped: bool = True) -> Run | None:
-    """The run that is a cell's result: a finished one, with all its layers where there is one;
-    else, with `early`, one that a sweep stopped because it was flat at chance. Without `shipped`
-    only what was trained with this store counts."""
-    runs = (run for run in store.results(key) if shipped or not run.is_shipped)
-    return next((run for run in runs if run.is_done or (early and is_flat(run))), None)
+def stored(store: Store, key: str, shipped: bool = True) -> Run | None:
+    """The run that is a cell's result: one that reached its end, with all its layers where there is one.
+    Without `shipped` only what was trained with this store counts."""
+    return next((run for run in store.results(key) if shipped or not run.is_shipped), None)
 
 
-def missing(store: Store, grid: Grid, early: bool) -> list[Cell]:
+def missing(store: Store, grid: Grid) -> list[Cell]:
     """The cells whose result the store does not have, in the grid's order."""
-    return [cell for cell in grid.cells if stored(store, cell.key, early) is None]
+    return [cell for cell in grid.cells if stored(store, cell.key) is None]
 
 
 def sweep(
     store: Store,
     grid: Grid,
     processes: int | None = None,
-    early: bool = True,
     stop: Callable[[], bool] = lambda: False,
     cluster: Cluster | None = None,
     shipped: bool = True,
 ) -> Iterator[News]:
     """Run a grid: what the store has is reused (without `shipped` only what was trained with it), the
-    rest trained in `processes` (default: cores) or on a cluster.
+    rest trained in `processes` (default: cores), on a cluster, or in stacks on the GPU of this machine (see
+    `device_of`). A result of another device is not reused.
 
     Every cell that has ended is kept if the caller stops reading, or if `stop` returns True. A cell that
     fails is reported and not stored, so that a second start tries it again. Raises SweepError when
     the cluster is lost.
     """
-    todo = []
-    for cell in grid.cells:
-        run = stored(store, cell.key, early, shipped)
-        if run is None:
-            todo.append(cell)
-        else:
-            yield Reused(cell, run)
+    found = {cell: stored(store, cell.key, shipped) for cell in grid.cells}
+    kept = {cell: run for cell, run in found.items() if run is not None}
+    here = processes or cores()
+    name = "cpu" if cluster else device_of(grid.cells, kept.values(), here)
+    for cell, run in list(kept.items()):
+        if cell.config.device == "auto" and run.started and run.started.device != name:
+            del kept[cell]
+    for cell, run in kept.items():
+        yield Reused(cell, run)
+    todo = [cell for cell in grid.cells if cell not in kept]
     if not todo:
         return
-    if cluster is None:
-        tasks = {cell: (cell.config.canonical(), early) for cell in todo}
-        executor = Local(train_cell, tasks, store.folder, processes or cores(), TRIES)
-    else:
-        executor = Tasks(cluster, todo, store.folder, early)
-    yield from _trained(store, executor, stop)
+    on_gpu = [it for it in todo if it.config.device in (name, "auto")] if name == "cuda" else []
+    alone = [it for it in todo if it not in on_gpu]
+    if cluster is not None:
+        yield from _trained(store, Tasks(cluster, todo, store.folder), stop)
+        return
+    if on_gpu:
+        yield from _trained(store, Stacks(on_gpu, store.folder), stop)
+    if alone and not stop():
+        tasks = {cell: (cell.config.canonical(),) for cell in alone}
+        yield from _trained(store, Local(train_cell, tasks, store.folder, here, TRIES), stop)
+
+
+def device_of(cells: Sequence[Cell], kept: Collection[Run], processes: int) -> str:
+    """The device of all cells of a grid that don't name one: the CPU where there is no GPU, or where the
+    store has some of them from a CPU, else what is estimated to take less time. It is "cuda" too where a cell
+    names that and there is a GPU."""
+    if not has_gpu():
+        return "cpu"
+    free = [cell.config for cell in cells if cell.config.device == "auto"]
+    if not free:
+        return "cuda" if any(cell.config.device == "cuda" for cell in cells) else "cpu"
+    if any(run.started is not None and run.started.device == "cpu" for run in kept):
+        return "cpu"
+    on_cpu = sum(estimated_seconds(c, engine_on(c, "cpu")) for c in free) / processes
+    on_gpu = 0.0
+    for first, *others in stacks_of([cell for cell in cells if cell.config.device == "auto"]):
+        on_gpu += estimated_seconds(first.config, engine_on(first.config, "cuda"))
+        on_gpu += sum(estimated_seconds(cell.config, "stacked") for cell in others)
+    return "cuda" if on_gpu < on_cpu else "cpu"
+
+
+def stacks_of(cells: Sequence[Cell]) -> list[tuple[Cell, ...]]:
+    """Cells that train together: those of one shape, as many as a stack may have; others alone."""
+    shapes, stacks = defaultdict[str, list[Cell]](list), list[tuple[Cell, ...]]()
+    for cell in cells:
+        if shape := shape_of(cell.config):
+            shapes[shape].append(cell)
+        else:
+            stacks.append((cell,))
+    for alike in shapes.values():
+        most = int(min(MOST_RUNS, max(1.0, MOST_GIB / estimated_gib(alike[0].config))))
+        stacks += [tuple(alike[at : at + most]) for at in range(0, len(alike), most)]
+    return stacks
+
+
+class Stacks(Executor[Cell]):
+    """Cells on the GPU of this machine, a stack after the other, in one child process."""
+
+    def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
+        tasks = {it: ([cell.config.canonical() for cell in it],) for it in stacks_of(cells)}
+        self.stacks = Local(train_stack, tasks, folder, 1, TRIES)
+
+    def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event[Cell]]:
+        for event in self.stacks.events(stop):
+            yield from _each(event)
+
+    def close(self) -> list[Ended[Cell]]:
+        return [it for event in self.stacks.close() for it in _each(event) if isinstance(it, Ended)]
+
+
+def _each(event: Event[tuple[Cell, ...]]) -> Iterator[Event[Cell]]:
+    """An event of a stack as one of each of its cells."""
+    for i, cell in enumerate(event.task):
+        if isinstance(event, Began):
+            yield Began(cell)
+        else:
+            yield Ended(cell, None if event.result is None else event.result[i], event.problem)
 
 
 def _trained(

@@ -184,8 +184,6 @@ def _note(cells: Sequence[MapCell], seeds: int) -> str:
     words = [f"median of {seeds} seeds" if seeds > 1 else "1 seed"]
     if "diverged" in marks:
         words.append("× diverged")
-    if "flat" in marks:
-        words.append("○ stopped, flat at chance")
     if "falling" in marks:
         words.append("▼ still falling")
     return " · ".join(words)

@@ -9,7 +9,6 @@ from ...runs import Recording
 from ...runs.store import Store
 from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
 from .drive import stored
-from .early import is_flat
 from .grid import Cell, Grid
 
 
@@ -18,7 +17,7 @@ class Point:
     """What came of a cell. A map holds thousands.
 
     run       number of its run in the store, 0 outside of one
-    kind      a verdict's word, or `flat`: stopped early because it was flat at chance
+    kind      a verdict's word
     sentence  the verdict in words
     steps     how many it made
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
@@ -52,8 +51,8 @@ class Point:
 
     @property
     def final(self) -> float:
-        """The final loss of a run that reached its end; NaN of one that diverged or was stopped."""
-        return math.nan if self.kind in ("diverged", "flat") else self.loss
+        """The final loss; NaN of a run that diverged."""
+        return math.nan if self.is_lost else self.loss
 
     @property
     def capped(self) -> float:
@@ -78,22 +77,19 @@ def trained_below(chance: float, floor: float | None) -> float:
 
 def point(cell: Cell, recording: Recording) -> Point:
     """The result of a cell from what its run recorded."""
-    if is_flat(recording):
-        kind, sentence = "flat", f"stopped: {recording.message}"
-    else:
-        kind, sentence = recording.verdict.kind, recording.verdict.sentence
+    verdict = recording.verdict
     return Point(
-        cell, recording.id, kind, sentence, len(recording.steps), recording.final, float(recording.losses[0]),
-        recording.chance, recording.floor,
-        kind not in ("diverged", "flat") and still_falls(recording.losses, recording.chance),
+        cell, recording.id, verdict.kind, verdict.sentence, len(recording.steps), recording.final,
+        float(recording.losses[0]), recording.chance, recording.floor,
+        verdict.kind != "diverged" and still_falls(recording.losses, recording.chance),
         recording.seconds, recording.started.engine if recording.started else "eager",
     )  # fmt: skip
 
 
-def read_points(store: Store, grid: Grid, early: bool = True) -> list[Point]:
+def read_points(store: Store, grid: Grid) -> list[Point]:
     """The points of all cells that the store has a result of, axis by axis and seed by seed."""
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
-    cell_runs = ((cell, stored(store, cell.key, early)) for cell in cells)
+    cell_runs = ((cell, stored(store, cell.key)) for cell in cells)
     return [
         point(cell, store.recording(run, layers=False))
         for cell, run in cell_runs

@@ -26,13 +26,13 @@ from ... import __version__
 from ...config import ENGINE, RunConfig
 from ...cores import cores
 from ...execution import Began, Ended, Event, Executor, no_result
+from ...execution.cell import measure, warm
 from ...execution.executor import STOP_SECONDS
 from ...limits import MAX_CELLS
 from ...model import texts
 from ...model.characters import TextError
 from ...runs import Recording, empty
 from ...runs.store import Store, StoreError
-from .cell import measure, warm
 from .grid import Cell, SweepError
 
 PATIENCE = 20.0
@@ -169,9 +169,7 @@ RELEASE = (__version__, ENGINE)
 """Whose numbers are the same as ours."""
 
 
-def normviz_cell(
-    release: tuple[str, int], canonical: str, early: bool, text: str | None
-) -> Recording:
+def normviz_cell(release: tuple[str, int], canonical: str, text: str | None) -> Recording:
     """Train a cell here; `text` is what a config names by its hash, kept here from now on.
 
     Raises SweepError where this node's NormViz is not the one that asks.
@@ -189,7 +187,7 @@ def normviz_cell(
         return empty(config, "failed", str(error))
     warm()
     gc.collect()
-    return measure(config, early)
+    return measure(config)
 
 
 def _named(release: tuple[str, int]) -> str:
@@ -197,6 +195,9 @@ def _named(release: tuple[str, int]) -> str:
 
 
 # The executor, as `Local` is for the processes of this machine.
+
+GPU_SHARE = 1 / 8
+"""Of a node's GPU a cell with device=cuda takes this; others run on the CPU."""
 
 RETRIES = 3
 """So many nodes or processes may be lost under a cell before it counts as failed."""
@@ -212,9 +213,9 @@ class Tasks(Executor[Cell]):
     that Ctrl-C never interrupts it there.
     """
 
-    def __init__(self, cluster: Cluster, cells: Sequence[Cell], folder: Path, early: bool) -> None:
+    def __init__(self, cluster: Cluster, cells: Sequence[Cell], folder: Path) -> None:
         self._news: SimpleQueue[Event[Cell] | SweepError | None] = SimpleQueue()
-        self.cluster, self.folder, self.early = cluster, folder, early
+        self.cluster, self.folder = cluster, folder
         self._cells = iter(cells)
         self._ray = cluster.ray
         self._task = self._ray.remote(num_cpus=1, max_retries=RETRIES)(normviz_cell)
@@ -267,8 +268,10 @@ class Tasks(Executor[Cell]):
         """
         room = (self.cluster.at_most or MAX_CELLS) - len(self._handed)
         for cell in islice(self._cells, room):
-            job = (RELEASE, cell.config.canonical(), self.early, self._text(cell.config.text))
-            self._handed[self._task.remote(*job)] = cell
+            job = (RELEASE, cell.config.canonical(), self._text(cell.config.text))
+            on_gpu = cell.config.device == "cuda"
+            task = self._task.options(num_gpus=GPU_SHARE) if on_gpu else self._task
+            self._handed[task.remote(*job)] = cell
             self._waiting[cell] = None
         training = len(self._handed) - len(self._waiting)
         for cell in list(islice(self._waiting, max(0, self.cluster.cores - training))):

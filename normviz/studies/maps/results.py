@@ -14,15 +14,15 @@ from .points import Point, point
 class GridResults:
     """The points of a grid so far, and their loss curves."""
 
-    def __init__(self, store: Store, grid: Grid, early: bool = True) -> None:
-        self.store, self.grid, self.early = store, grid, early
+    def __init__(self, store: Store, grid: Grid) -> None:
+        self.store, self.grid = store, grid
         self._points: dict[Cell, Point] = {}
         self._losses: dict[int, Floats] = {}
 
     def refresh(self) -> None:
         """Take in the cells that have ended since the last call."""
         for cell in self.missing:
-            run = stored(self.store, cell.key, self.early)
+            run = stored(self.store, cell.key)
             if run is not None:
                 recording = self.store.recording(run, layers=False)
                 self._losses[run.id] = recording.losses

@@ -34,7 +34,6 @@ class Sensitivity:
     excess        l* above the floor, nats; None where the floor is unknown
     fails         no rate trains: the value says nothing
     undertrained  rates at which the loss was still falling
-    stood_in      cells that were stopped early
     diverged      cells that count as l0
     """
 
@@ -46,7 +45,6 @@ class Sensitivity:
     excess: Spread | None
     fails: bool
     undertrained: tuple[float, ...]
-    stood_in: int
     diverged: int
 
 
@@ -94,7 +92,6 @@ def _sensitivity(
         excess=None if floor is None else spread([best - floor for best in bests]),
         fails=all(best > trained_below(flat[0].chance, floor) for best in bests),
         undertrained=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
-        stood_in=sum(p.kind == "flat" for p in flat),
         diverged=sum(p.is_lost for p in flat),
     )
 
@@ -130,12 +127,9 @@ def trains(seeds: Sequence[Point]) -> bool:
 
 
 def mark(seeds: Sequence[Point]) -> str:
-    """What a cell of a map is marked with: diverged, flat or falling, where most seeds are; else nothing."""
-    marks = [
-        p.kind if p.kind in ("diverged", "flat") else "falling" if p.still_falls else ""
-        for p in seeds
-    ]
-    return next((m for m in ("diverged", "flat", "falling") if 2 * marks.count(m) > len(marks)), "")
+    """What a cell of a map is marked with: diverged or falling, where most seeds are; else nothing."""
+    marks = ["diverged" if p.is_lost else "falling" if p.still_falls else "" for p in seeds]
+    return next((m for m in ("diverged", "falling") if 2 * marks.count(m) > len(marks)), "")
 
 
 def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, list[Point]]:
@@ -191,9 +185,6 @@ def sensitivity_words(grid: Grid, row: Sensitivity) -> Iterator[str]:
     if row.undertrained:
         rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
         yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
-    if row.stood_in:
-        cells = "1 cell was" if row.stood_in == 1 else f"{row.stood_in} cells were"
-        yield f"  {cells} stopped early: the loss at the stop is used"
 
 
 def comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
@@ -226,11 +217,10 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
     seed         which repeat, from 0
     run          key of the result: engine version and hash of the config
     engine       which one computed its steps: tape (in C++) or eager (PyTorch's own operations)
-    result       the kind of its verdict (see `normviz.runs.verdict`), or flat (stopped early)
+    result       the kind of its verdict (see `normviz.runs.verdict`)
     verdict      the same in words
     steps        how many it made
-    final_loss   mean loss of the last tenth of the steps, nats per token; NaN where it diverged or
-                 was stopped early
+    final_loss   mean loss of the last tenth of the steps, nats per token; NaN where it diverged
     last_loss    that mean whatever came of it
     capped_loss  last_loss, at most chance; chance where it diverged
     first_loss   loss of step 0

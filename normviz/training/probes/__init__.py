@@ -9,7 +9,9 @@ from .instruments import (
     INSTRUMENTS,
     NormScales,
     StepTensors,
+    add_norm_drift,
     add_update_ratio,
+    probe_tensor,
     probe_values,
     site_recorder,
 )
@@ -21,7 +23,9 @@ __all__ = [
     "Recorder",
     "Stacks",
     "StepTensors",
+    "add_norm_drift",
     "add_update_ratio",
+    "probe_tensor",
     "probe_values",
     "site_recorder",
 ]

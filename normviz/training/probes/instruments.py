@@ -40,14 +40,15 @@ class NormScales:
         self.shared = (flat.values.numpy(), self.places.numpy()) if on_cpu else None
         self.block = np.repeat(np.arange(len(counts)), counts)
         self.counts = np.maximum(counts, 1)
-        self.start = self._present()
+        self.start = self.present()
 
     def drift(self) -> NDArray[np.float64]:
         """[L] RMS of the change of each block's scales since the start; 0 for a block without."""
-        squares = np.square(self._present() - self.start)
+        squares = np.square(self.present() - self.start)
         return np.sqrt(np.bincount(self.block, squares, len(self.counts)) / self.counts)
 
-    def _present(self) -> NDArray[np.float64]:
+    def present(self) -> NDArray[np.float64]:
+        """The scales now, those of all blocks in one row."""
         if self.shared:
             values, places = self.shared
             return values[places].astype(np.float64)
@@ -86,11 +87,6 @@ def grad_qk(seen: StepTensors) -> Tensor:
 def grad_hidden(seen: StepTensors) -> Tensor:
     """[L+1] L2 norm of the loss gradient of the stream after embedding and blocks; arXiv:2004.08249."""
     return norms(seen.stacks.gradients(seen.recorder, "stream"))
-
-
-def norm_drift(seen: StepTensors) -> Tensor:
-    """[L] RMS of the change of each block's learned norm scales since the start."""
-    return torch.from_numpy(seen.scales.drift())
 
 
 def branches(seen: StepTensors) -> tuple[Tensor, ...]:
@@ -192,7 +188,6 @@ INSTRUMENTS: dict[tuple[str, ...], Callable[[StepTensors], Tensor | tuple[Tensor
     ("branch_ratio", "branch_cosine", "branch_in_rms", "sum_rms"): branches,
     ("stream_max", "stream_max_ratio", "stream_kurtosis", "stream_rms", "token_cosine"): stream,
     ("attn_logit_max", "attn_entropy", "attn_sink"): attention,
-    ("norm_drift",): norm_drift,
     tuple(
         f"{which}_{what}" for which in ("normed", "summed") for what in ("rms", "grad", "cosine")
     ): two_streams,
@@ -229,10 +224,17 @@ def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
     return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
 
 
-@torch.no_grad()
 def probe_values(seen: StepTensors) -> NDArray[np.float64]:
     """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
     that a probe does not have are NaN. Call it before clipping changes the gradients."""
+    layers = probe_tensor(seen).cpu().numpy()  # a GPU is waited for once
+    add_norm_drift(seen.config, layers, seen.scales)
+    return layers
+
+
+@torch.no_grad()
+def probe_tensor(seen: StepTensors) -> Tensor:
+    """`probe_values` on the model's device, [probes, L+1] float64, before `add_norm_drift`."""
     config, recorded = seen.config, keys_of(seen.config)
     shape, device = (len(recorded), config.rows + 1), seen.flat.values.device
     out = torch.full(shape, torch.nan, dtype=torch.float64, device=device)
@@ -244,7 +246,14 @@ def probe_values(seen: StepTensors) -> NDArray[np.float64]:
             keys, values if isinstance(values, tuple) else (values,), strict=True
         ):
             out[recorded.index(key), PROBES[key].first_layer :] = value
-    return out.cpu().numpy()  # a GPU is waited for once
+    return out
+
+
+def add_norm_drift(config: RunConfig, layers: NDArray[np.float64], scales: NormScales) -> None:
+    """Write the RMS of the change of each block's learned norm scales since the start into `layers`
+    [probes, L+1], where it is recorded."""
+    if "norm_drift" in keys_of(config):
+        layers[keys_of(config).index("norm_drift"), 1:] = scales.drift()
 
 
 @torch.no_grad()

@@ -23,6 +23,7 @@ from ...model.branches import Attention, Dropout, FeedForward, SpectralLinear
 from ...model.gains import Multiplier, OutputGate, Shift
 from ...model.transformer import Block, Transformer
 from ...model.wire import GATE_SCALE, Wire
+from ..engine import Unsupported
 from .operations import (
     NOTHING,
     Activation,
@@ -40,10 +41,6 @@ from .operations import (
 
 UNIT_EPS = 1e-12
 """The eps of F.normalize."""
-
-
-class Unsupported(Exception):
-    """One sentence: which part of a run the tape has no operation for."""
 
 
 def compiled(config: RunConfig, model: Transformer) -> Program:

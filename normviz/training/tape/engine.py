@@ -14,10 +14,10 @@ from ...model.flat import Flat
 from ...model.transformer import Transformer
 from ...native.library import load
 from ..eager import EPS, Eager, clip
-from ..engine import Batch
+from ..engine import Batch, Unsupported
 from ..probes.instruments import ROWS
 from .arena import Buffers, arena
-from .compile import Unsupported, compiled
+from .compile import compiled
 from .operations import number
 from .probes import Probes
 

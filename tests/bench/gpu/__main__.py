@@ -2,7 +2,7 @@
 
 Writes OUT/gpu.json and OUT/report.md after every section: about ten minutes in all. --cpu runs it with small
 sizes on a CPU, which tests the check itself. A section that fails says so, and the others go on. It needs a
-checkout, and only PyTorch, NumPy, pydantic, platformdirs, filelock and psutil.
+checkout, and only PyTorch, NumPy, pydantic, platformdirs, filelock, psutil and typer.
 """
 
 from __future__ import annotations

@@ -7,13 +7,15 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,16 +24,16 @@ from torch.profiler import profile as profiler
 
 from normviz import config as configs
 from normviz.cli.bench_speed import encoder, lean, peer_step
-from normviz.config import CHOICES, ConfigError, RunConfig, engine_here
+from normviz.config import CHOICES, ConfigError, RunConfig, engine_here, estimated_seconds
 from normviz.model.flat import Flat
+from normviz.runs.store import Store
+from normviz.studies.maps import Done, make, sweep
 from normviz.training import loop
+from normviz.training.captured import Replayed
 from normviz.training.eager import Eager
 from normviz.training.events import Diverged, Event, Finished, Started, Step
 from normviz.training.schedule import coarse
-
-from . import train_by
-from .captured import Captured
-from .stacked import together
+from normviz.training.stacked import together
 
 Found = tuple[Any, list[str]]
 configs.MAX_GIB = 64.0  # in this process: 96 blocks of width 512 are more than a run is allowed
@@ -56,11 +58,9 @@ ON_TAPE = ("hero 12x32", "24x256", *SIZES["cpu"])
 ROUNDS = 5
 
 
-def events(config: RunConfig, engine: str, record: Collection[int] | None = ()) -> Iterator[Event]:
+def events(config: RunConfig, engine: Any, record: Collection[int] | None = ()) -> Iterator[Event]:
     """A run by "eager", "tape" or "captured"."""
-    if engine == "captured":
-        return train_by(Captured, config, record)
-    return loop.train(config, record=record, engine="tape" if engine == "tape" else "eager")
+    return loop.train(config, record=record, engine=engine)
 
 
 def losses(run: Iterable[Event]) -> np.ndarray:
@@ -224,7 +224,9 @@ def kernels(on: str) -> Found:
         depth: [base.replace(depth=depth, init_seed=i) for i in range(60)] for depth in (12, 24)
     }
     every = {"hero": (((0, it) for it in events(base, "captured")), 0)}
-    every |= {f"60 runs of {d} blocks": (together(of), 59) for d, of in stacks.items()}
+    every |= {
+        f"60 runs of {d} blocks": (together(of, torch.device(on)), 59) for d, of in stacks.items()
+    }
     for name, (run, last) in every.items():
         steps = (it for i, it in run if i == last and isinstance(it, Step))
         next(it for it in steps if it.step == 8)
@@ -244,12 +246,12 @@ def stack(on: str) -> Found:
     alone = [base.replace(init_seed=i, lr=base.lr * 2.0 ** (i % 3 - 1)) for i in range(8)]
     alone[1] = alone[1].replace(clip=1.0)
     got = defaultdict[int, list[Event]](list)
-    for i, event in together(alone, coarse(base)):
+    for i, event in together(alone, torch.device(on), coarse(base)):
         got[i].append(event)
     pairs = [(losses(got[i]), losses(events(alone[i], "eager", coarse(base)))) for i in (0, 1, 7)]
     off = max(apart(x, y) for own, its in pairs for x, y in zip(own[:10], its[:10], strict=True))
     for n in (1, 4) if on == "cpu" else (1, 8, 32, 128, 512):
-        run = together([base.replace(init_seed=i) for i in range(n)])
+        run = together([base.replace(init_seed=i) for i in range(n)], torch.device(on))
         last = (it for i, it in run if i == n - 1 and isinstance(it, Step))
         ms[n] = 1e3 * statistics.median(np.diff([time.perf_counter() for _ in last])[5:].tolist())
     each = ", ".join(f"{n} runs {x:.2f} ms, {x / n:.3f} a run" for n, x in ms.items())
@@ -376,7 +378,7 @@ def grid(on: str) -> Found:
                 for seed in range(seeds)
             ]
             ended = 0
-            for i, event in together(cells, record):
+            for i, event in together(cells, torch.device(on), record):
                 if i == 0 and isinstance(event, Started):
                     begun = time.perf_counter()
                 ended += isinstance(event, Finished)
@@ -392,7 +394,85 @@ def grid(on: str) -> Found:
     return {"depths": tables, "one cell on one core": one}, lines
 
 
+BEGIN = """
+import sys, time
+began = time.perf_counter()
+from normviz import RunConfig, train
+from normviz.training.events import Step
+config = RunConfig(device=sys.argv[1], depth=int(sys.argv[2]), steps=60)
+marks = [time.perf_counter()]
+marks += [time.perf_counter() for event in train(config, record=(0, 30)) if isinstance(event, Step)]
+last = (marks[-1] - marks[-21]) / 20
+print(marks[0] - began, marks[-1] - marks[0] - 60 * last)
+"""
+
+
+def begin(on: str) -> Found:
+    """Seconds that a run takes more than its later steps do, in a fresh process: `Speed.begin` of a GPU."""
+    depth, rows = str(HEROES[on].depth), list[list[float]]()
+    for _ in range(3 if on == "cuda" else 1):
+        said = subprocess.run(
+            [sys.executable, "-c", BEGIN, on, depth], capture_output=True, text=True, check=True
+        ).stdout.split()
+        rows.append([float(it) for it in said])
+    return rows, [f"imports and beginning of a run, in seconds: {rows}"]
+
+
+def product(on: str) -> Found:
+    """Runs as `normviz.train` makes them by itself: which device and engine, why, and seconds a run."""
+    rows, base = {}, HEROES[on]
+    sizes = {"hero": base, "hero, long": base.replace(steps=10 * base.steps)}
+    if on == "cuda":
+        sizes["24x256"] = LARGE.replace(steps=200)
+    sizes["z-loss"] = base.replace(zloss=1e-3)
+    for name, config in sizes.items():
+        for device in (on, "auto"):
+            began = time.perf_counter()
+            events = list(loop.train(config.replace(device=device)))
+            started = next(it for it in events if isinstance(it, Started))
+            rows[f"{name}, {device}"] = {
+                "seconds": time.perf_counter() - began, "estimated": estimated_seconds(
+                    config.replace(device=device)
+                ), "device": started.device, "engine": started.engine, "why": started.why,
+            }  # fmt: skip
+    return rows, [f"{name}: {row}" for name, row in rows.items()]
+
+
+def fallback(on: str) -> Found:
+    """A pass that can't be captured goes on as it is, and the GPU works after it."""
+    x = torch.ones(4, device=on)
+    replayed = Replayed(torch.device(on), 1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = [replayed(lambda: x * x.sum().item()).tolist() for _ in range(4)]
+    fine = found == [[4.0] * 4] * 4
+    after = bits(events(TINY.replace(device=on, steps=8), "captured"))
+    fine &= after == bits(events(TINY.replace(device=on, steps=8), "eager"))
+    words = [str(it.message) for it in said]
+    return {"fine": fine, "said": words}, [f"{'fine' if fine else 'NOT fine'}: {words}"]
+
+
+def sweep_of_300(on: str) -> Found:
+    """A map's cells by `sweep`, as the page and the command line train them, into a store."""
+    shape = ((4, 8, 12, 16, 24), 6, 10, 200) if on == "cuda" else ((2, 3), 2, 2, 8)
+    depths, rates, seeds, steps = shape
+    rows = {}
+    for device in ("cuda", "auto", "cpu") if on == "cuda" else ("auto",):
+        base = RunConfig(steps=steps, device=device)
+        axes = {"depth": depths, "lr": [3e-4 * 3.0**k for k in range(rates)]}
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            news = list(sweep(Store(Path(folder)), make(base, axes, seeds)))
+            seconds = time.perf_counter() - began
+        done = [it.measured for it in news if isinstance(it, Done)]
+        kinds = Counter(
+            (it.started.device, it.started.engine) if it.started else it.message for it in done
+        )
+        rows[device] = {"seconds": seconds, "cells": {str(k): n for k, n in kinds.items()}}
+    return rows, [f"device={name}: {row}" for name, row in rows.items()]
+
+
 SECTIONS = (
-    machine, first_steps, captured_is_eager, runs, waits, kernels, stack, divergence, memory, speed,
-    processes, grid,
+    machine, begin, product, fallback, sweep_of_300, first_steps, captured_is_eager, runs, waits, kernels,
+    stack, divergence, memory, speed, processes, grid,
 )  # fmt: skip

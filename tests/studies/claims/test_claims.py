@@ -22,6 +22,7 @@ from normviz.catalog import PROBES
 from normviz.catalog.models import Model, census
 from normviz.charts.claim import chart, finding, has_links
 from normviz.config import ENGINE
+from normviz.execution.cell import measure
 from normviz.export.pictures import picture
 from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
@@ -65,7 +66,6 @@ from normviz.studies.claims.stored import (
 )
 from normviz.studies.claims.stored import read_result as read_file
 from normviz.studies.maps import Cell, Done, Reused
-from normviz.studies.maps.cell import measure
 from normviz.training.events import Started, Step
 from normviz.training.schedule import coarse
 
@@ -237,7 +237,7 @@ def finished(store: Store, claim: Claim, **more) -> tuple[ClaimResult, list]:
 @pytest.mark.slow
 def test_a_claim_is_run_once_and_read_again(store: Store, tmp_path: Path) -> None:
     assert stored_result(store, SMALL) is None
-    store.keep_all([measure(cell.config, early=False) for cell in SMALL.cells()], "shipped sweep")
+    store.keep_all([measure(cell.config) for cell in SMALL.cells()], "shipped sweep")
     stored = stored_result(store, SMALL)
     assert stored is not None
     result, news = finished(store, SMALL)

@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -24,7 +25,6 @@ from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import run
 from normviz.studies.claims.lab_process import measure_all
 from normviz.studies.claims.rule import Between, Part
-from normviz.studies.claims.server_jobs import ClaimJobs
 from normviz.studies.labs import drop, speed
 from normviz.studies.norm_cost.result import Ratio
 from normviz.training import loop
@@ -50,14 +50,14 @@ def test_stop_ends_a_lab_in_the_middle_of_a_reading(
             begun.append(self)
 
     monkeypatch.setattr(process.subprocess, "Popen", Noted)
-    bench = ClaimJobs(store)
-    job = bench.request(claim)
+    asked = [False]
+    ended = Thread(target=lambda: list(run(store, claim, stop=lambda: asked[0])), daemon=True)
+    ended.start()
     wait_for(lambda: begun, "its process")
     time.sleep(0.5)  # it was given its config: a reading goes on
-    bench.stop(job)
-    wait_for(lambda: not job.is_open, "its end")
-    assert begun[0].poll() is not None
-    assert not job.failures
+    asked[0] = True
+    ended.join(60)
+    assert not ended.is_alive() and begun[0].poll() is not None
 
 
 def test_the_death_of_a_lab_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

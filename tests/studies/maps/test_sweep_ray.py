@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 CELL = {"depth": 4, "width": 16, "heads": 2, "seq_len": 8, "batch": 4}
 TINY = [f"{key}={value}" for key, value in CELL.items()]
 RATES = [1e-3, 3e-3, 1e-2]
-LONG = ("steps=2000", "--no-early-stop")
+LONG = "steps=2000"
 """Cells of about a second: time enough to kill somebody."""
 
 
@@ -57,10 +57,10 @@ def test_the_death_of_a_node_loses_nothing(
     n = len(grid.cells)
     other = nodes.join()
     other.wait()
-    words = (*TINY, *LONG, rates(2), "seeds=2", "task=text", f"text={base.text}")
+    words = (*TINY, LONG, rates(2), "seeds=2", "task=text", f"text={base.text}")
     with Driver(nodes.folder, tmp_path, *words, "--on", f"ray:{nodes.address}") as driver:
-        wait_for(lambda: len(missing(store, grid, True)) < n and other.stopped(), "cells on both")
-        assert missing(store, grid, True)
+        wait_for(lambda: len(missing(store, grid)) < n and other.stopped(), "cells on both")
+        assert missing(store, grid)
         other.kill()
         code, out, err = driver.end()
     assert code == 0, err
@@ -80,14 +80,14 @@ def retried(folder: Path) -> int:
 
 def test_ctrl_c_keeps_what_has_ended_and_ends_the_rest(nodes: Nodes, tmp_path: Path) -> None:
     store, grid = Store(tmp_path), make(RunConfig(**CELL, steps=2000), {"lr": RATES})
-    words = (*TINY, *LONG, rates(3), "--on", f"ray:{nodes.address}")
+    words = (*TINY, LONG, rates(3), "--on", f"ray:{nodes.address}")
     with Driver(nodes.folder, tmp_path, *words) as driver:
-        wait_for(lambda: len(missing(store, grid, True)) < 3 and nodes.head.training(), "a cell")
+        wait_for(lambda: len(missing(store, grid)) < 3 and nodes.head.training(), "a cell")
         driver.process.send_signal(signal.SIGINT)
         code, _, err = driver.end()
     assert code == 130, err
     assert err.endswith("normviz: stopped; the same command runs what is missing\n")
-    kept = 3 - len(missing(store, grid, early=True))
+    kept = 3 - len(missing(store, grid))
     assert 1 <= kept < 3
     assert (
         err.count(" of 3  ") <= kept
@@ -111,7 +111,7 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
 def test_another_normviz_on_a_node_is_said() -> None:
     said = r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9.*install the same release"
     with pytest.raises(SweepError, match=said):
-        normviz_cell(("9.9", 99), RunConfig().canonical(), False, None)
+        normviz_cell(("9.9", 99), RunConfig().canonical(), None)
 
 
 def test_an_address_where_nobody_answers_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
 from normviz.execution import Began, Local, local
+from normviz.execution.cell import measure, train_cell
 from normviz.player import ChartOptions, Sent, message
 from normviz.result import result_of
 from normviz.runs import collect
@@ -25,7 +26,6 @@ from normviz.runs.lane import stored_lane
 from normviz.runs.store import Query, Store
 from normviz.runs.verdict import LEARNED
 from normviz.studies.maps import Done, Grid, Reused, make, missing, stored, sweep
-from normviz.studies.maps.cell import measure, train_cell
 from normviz.training.events import Diverged, Finished, Started, Step
 from normviz.training.loop import train
 from normviz.training.schedule import coarse
@@ -55,14 +55,14 @@ def test_cells_are_bitwise_what_train_gives_and_a_second_start_runs_only_what_is
         assert run is not None
         assert (run.status, run.origin, run.config) == ("finished", "sweep", cell.config)
         assert store.steps(run).loss.tolist() == losses(cell.config)
-    assert missing(store, grid, early=True) == []
+    assert missing(store, grid) == []
     again = list(sweep(store, grid, 2))
     assert all(isinstance(news, Reused) for news in again) and len(again) == 4
 
 
 def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
     config = SHORT.replace(steps=40)
-    store.keep_all([measure(config, early=True)], "sweep")
+    store.keep_all([measure(config)], "sweep")
     run = store.latest(config.key)
     assert run is not None
     assert coarse(config) == (0, 1, 2, 4, 8, 16, 32, 39)
@@ -103,15 +103,15 @@ def test_a_shipped_run_is_adopted_beside_a_coarse_one(store: Store) -> None:
 
 def test_a_full_recording_is_a_cell_already(store: Store) -> None:
     keep(store, SHORT, "here")
-    assert missing(store, make(SHORT, {}), early=True) == []
+    assert missing(store, make(SHORT, {})) == []
 
 
 def test_a_diverged_cell_is_a_result(store: Store) -> None:
     lost = SHORT.replace(scheme="none", optimizer="sgd", lr=10.0, momentum=0.99)
-    measured = measure(lost, early=True)
+    measured = measure(lost)
     assert measured.status == "diverged" and measured.first_bad is not None
     store.keep_all([measured], "sweep")
-    found = stored(store, lost.key, early=True)
+    found = stored(store, lost.key)
     assert found is not None and found.first_bad == measured.first_bad
 
 
@@ -150,7 +150,7 @@ def test_ctrl_c_inside_the_write_loses_nothing(
     monkeypatch.setattr(Store, "keep_all", interrupted)
     with pytest.raises(KeyboardInterrupt):
         done(store, make(SHORT, {}))
-    assert missing(store, make(SHORT, {}), early=True) == []
+    assert missing(store, make(SHORT, {})) == []
 
 
 # Deaths
@@ -173,7 +173,7 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
     assert (ended["post"].measured.status, ended["post"].measured.id > 0) == ("finished", True)
     assert ended["pre"].measured.message == "its process was killed by signal 9, twice"
     assert not ended["pre"].measured.id
-    assert [c.config.scheme for c in missing(store, small_pair(), True)] == ["pre"]
+    assert [c.config.scheme for c in missing(store, small_pair())] == ["pre"]
 
 
 def test_a_result_that_cannot_be_read_fails_only_its_cell(
@@ -213,9 +213,7 @@ def small_pair() -> Grid:
 
 
 def test_closing_ends_every_process(store: Store) -> None:
-    tasks = {
-        cell: (cell.config.canonical(), True) for cell in make(SLOW, {"lr": [1e-3, 1e-2]}).cells
-    }
+    tasks = {cell: (cell.config.canonical(),) for cell in make(SLOW, {"lr": [1e-3, 1e-2]}).cells}
     pool = Local(train_cell, tasks, store.folder, 2)
     events = pool.events()
     assert [next(events), next(events)] == [Began(cell) for cell in tasks]

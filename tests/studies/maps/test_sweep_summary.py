@@ -49,14 +49,11 @@ def test_a_diverged_run_counts_as_the_first_loss() -> None:
 
 
 def test_the_first_trap_is_named() -> None:
-    grid, points = one_scheme([3.31, 3.30, 3.32], ["at chance", "at chance", "flat"])
+    grid, points = one_scheme([3.31, 3.30, 3.32], ["at chance"] * 3)
     (row,) = sensitivity(grid, points)
     assert row.value.median < 0.02 and row.fails
-    assert row.stood_in == 1
     said = report(grid, points)
     assert "no rate trains, so a small sensitivity says nothing here" in said
-    assert "1 cell was stopped early" in said
-    assert "f: stopped early, flat at chance: the number is the loss at the stop" in said
 
 
 def test_the_second_trap_is_named() -> None:
@@ -140,11 +137,11 @@ def test_the_report_compares_the_schemes_by_their_best() -> None:
 
 
 def test_the_table_tells_finished_losses_from_others() -> None:
-    grid, points = one_scheme([1.5, 3.3, math.nan], ["learned", "flat", "diverged"])
+    grid, points = one_scheme([1.5, 3.3, math.nan], ["learned", "at chance", "diverged"])
     rows = table(grid, points)
     assert rows.lr.tolist() == list(RATES)
-    assert rows.result.tolist() == ["learned", "flat", "diverged"]
-    assert rows.final_loss.isna().tolist() == [False, True, True]
+    assert rows.result.tolist() == ["learned", "at chance", "diverged"]
+    assert rows.final_loss.isna().tolist() == [False, False, True]
     assert rows.capped_loss.tolist() == [1.5, 3.3, 3.3]
     assert rows.excess.iloc[0] == pytest.approx(0.4)
     assert isinstance(rows, pd.DataFrame)
@@ -162,15 +159,15 @@ def test_the_table_and_the_report_say_which_engine_computed_the_cells() -> None:
 @pytest.mark.slow
 def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:
     grid = make(RunConfig(), {"scheme": ("pre", "post"), "depth": (2, 4), "lr": RATES})
-    kinds = {0: "learned", 1: "flat", 2: "diverged"}
+    kinds = {0: "learned", 1: "at chance", 2: "diverged"}
     points = [
         made(c, 1.2 if c.at[2] == 0 else 3.3, kinds[c.at[2]], falling=c.at[1:] == (0, 0))
         for c in grid.cells
     ]
     found = maps(grid, points)
     assert {one.title for one in found} == {"Pre-LN", "Post-LN"}
-    assert {cell.mark for cell in found[0].cells} == {"falling", "", "flat", "diverged"}
-    for words in ("1 seed", "× diverged", "○ stopped, flat at chance", "▼ still falling"):
+    assert {cell.mark for cell in found[0].cells} == {"falling", "", "diverged"}
+    for words in ("1 seed", "× diverged", "▼ still falling"):
         assert words in found[0].note
     spec = chart(found)
     colors = [layer["layer"][0]["encoding"]["color"] for layer in spec["concat"]]

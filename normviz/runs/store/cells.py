@@ -1,0 +1,169 @@
+"""Cells of maps and claims in the queue: asked for by a page, trained or measured whole by a worker, and kept
+as results. How far a map or a claim is, is a question about the rows of its keys."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...config import RunConfig
+from ...model import texts
+from ...policy import Kind, Open, Policy, demand
+from .. import Recording, Run
+from ..run import reading_key
+from . import queue, retention
+from .rows import CELL, fill, known
+
+if TYPE_CHECKING:
+    from . import Store
+
+
+OPEN = "status IN ('queued', 'running')"
+
+
+@dataclass(frozen=True)
+class OpenCells:
+    """Open cells: their numbers by key.
+
+    running   those that a process has now
+    may_stop  whether this visitor may stop some of them
+    before    cells of others that come before the first of these
+    seconds   estimated seconds of one core for all of them
+    """
+
+    runs: Mapping[str, int]
+    running: frozenset[str]
+    may_stop: bool
+    before: int
+    seconds: float
+
+
+def ask(
+    store: Store,
+    configs: Sequence[RunConfig],
+    kind: Kind,
+    visitor: str | None,
+    address: str = "",
+    lab: str = "",
+) -> None:
+    """Queue the cells of a map or a claim for a visitor, in this order, readings of a `lab` where one is
+    named; those that wait or train already are not queued again. `address` is a name of the visitor's network
+    address.
+
+    Raises Refused, with nothing queued, beyond the limits of the server or for a text that can't be trained
+    on here.
+    """
+    demand(texts.obstacle(*configs))
+    origin = "reading" if lab else "sweep"
+    with store.db.transaction() as db:
+        wanted = {reading_key(lab, config) if lab else config.key: config for config in configs}
+        there = {row["key"] for row in _rows(db, wanted, OPEN)}
+        new = [config for key, config in wanted.items() if key not in there]
+        demand(store.policy.may_fill(kind, new, _minutes(db, visitor, address, store.policy)))
+        db.execute(
+            f"DELETE FROM runs WHERE status = 'failed' AND {CELL} AND key IN "
+            "(SELECT value FROM json_each(?))",
+            (json.dumps(list(wanted)),),
+        )
+        for config in new:
+            queue.join(db, config, visitor, address=address, origin=origin, lab=lab)
+
+
+def _minutes(db: sqlite3.Connection, visitor: str | None, address: str, policy: Policy) -> Open:
+    """The estimated minutes of one core of the open cells that count when a visitor asks for more."""
+    rows = db.execute(f"SELECT visitor, address, config FROM runs WHERE {OPEN} AND {CELL}")
+    costs = [(row, queue.cost(row["config"])[0] / 60) for row in rows.fetchall()]
+    return Open(
+        sum(cost for row, cost in costs if row["visitor"] == visitor),
+        sum(cost for row, cost in costs if row["address"] == address) if address else None,
+        sum(cost for _, cost in costs),
+        policy.store_bytes is not None and retention.is_full(db, policy.store_bytes),
+    )
+
+
+def opened(store: Store, keys: Sequence[str], visitor: str) -> OpenCells | None:
+    """The open cells among these keys; None where none is open."""
+    db = store.db.connection
+    rows = _rows(db, keys, OPEN)
+    if not rows:
+        return None
+    runs = {row["key"]: row["id"] for row in rows}
+    order = queue.queued(db, cells=True)
+    first = next((n for n, run in enumerate(order) if run in set(runs.values())), 0)
+    return OpenCells(
+        runs,
+        frozenset(row["key"] for row in rows if row["status"] == "running"),
+        any(store.policy.may_steer(row["visitor"], visitor) for row in rows),
+        first,
+        sum(queue.cost(row["config"])[0] for row in rows),
+    )
+
+
+def failures(store: Store, keys: Sequence[str]) -> list[str]:
+    """Why cells among these keys failed, each sentence once."""
+    rows = _rows(store.db.connection, keys, "status = 'failed'")
+    return list(dict.fromkeys(row["message"] or "it ended without a word" for row in rows))
+
+
+def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
+    """Stop the open cells among these keys that a visitor may stop; what has ended is kept."""
+    with store.db.transaction() as db:
+        for row in _rows(db, keys, OPEN):
+            if not store.policy.may_steer(row["visitor"], visitor):
+                continue
+            if row["status"] == "queued" and row["turn"] is not None:
+                db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
+            else:
+                db.execute(
+                    "INSERT INTO controls (run, action, created) VALUES (?, 'stop', ?)",
+                    (row["id"], time.time()),
+                )
+
+
+def reading(store: Store, lab: str, config: RunConfig) -> Run | None:
+    """What a lab measured of a config here, or None."""
+    rows = _rows(store.db.connection, [reading_key(lab, config)], "status = 'finished'")
+    return known(rows[-1], store.policy.own_text) if rows else None
+
+
+def began(store: Store, run: int) -> None:
+    """Store that this process trains or measures a cell."""
+    store.db.connection.execute(
+        "UPDATE runs SET status = 'running', pid = ? WHERE id = ? AND status = 'queued'",
+        (os.getpid(), run),
+    )
+
+
+def keep(store: Store, run: int, measured: Recording) -> None:
+    """Store what a cell recorded, as one write; nothing where it was stopped meanwhile."""
+    with store.db.transaction() as db:
+        if db.execute("SELECT 1 FROM runs WHERE id = ? AND status = 'running'", (run,)).fetchone():
+            fill(db, run, measured)
+
+
+def keep_reading(store: Store, run: int, values: Mapping[str, float], seconds: float) -> None:
+    """Store what a lab measured in so many CPU seconds."""
+    finite = {name: None if math.isnan(value) else value for name, value in values.items()}
+    now = time.time()
+    store.db.connection.execute(
+        "UPDATE runs SET status = 'finished', started = ?, ended = ?, reading = ? "
+        "WHERE id = ? AND status = 'running'",
+        (now - seconds, now, json.dumps(finite), run),
+    )
+
+
+def _rows(
+    db: sqlite3.Connection, keys: Sequence[str] | Mapping[str, object], which: str
+) -> list[sqlite3.Row]:
+    """The cells among these keys for which `which` holds, in the order in which they were queued."""
+    return db.execute(
+        f"SELECT * FROM runs WHERE {CELL} AND {which} AND key IN (SELECT value FROM json_each(?)) "
+        "ORDER BY id",
+        (json.dumps(list(keys)),),
+    ).fetchall()

@@ -1,0 +1,117 @@
+"""Cells that a GPU trains together; here a CPU does, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from normviz import RunConfig
+from normviz.execution import Began, Ended, Executor
+from normviz.execution.cell import measure, measure_stack
+from normviz.runs.store import Store
+from normviz.studies.maps import Done, Reused, drive, make, sweep
+from normviz.studies.maps.drive import device_of, stacks_of
+from normviz.training import stacked
+from normviz.training.events import OutOfMemory
+
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=12)
+GRID = make(TINY, {"depth": (2, 3), "lr": (1e-3, 3e-3)}, 2)
+
+
+class Here(Executor[Any]):
+    """`Local` without a process."""
+
+    def __init__(self, function: Callable[..., Any], tasks: dict[Any, Any], *_: object) -> None:
+        self.function, self.tasks = function, tasks
+
+    def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Any]:
+        for task, arguments in self.tasks.items():
+            yield Began(task)
+            yield Ended(task, self.function(*arguments))
+
+    def close(self) -> list[Ended[Any]]:
+        return []
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU, which the CPU is."""
+    monkeypatch.setattr(drive, "has_gpu", lambda: True)
+    monkeypatch.setattr("normviz.training.loop.find_device", lambda name: torch.device("cpu"))
+    monkeypatch.setattr(drive, "Local", Here)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_cells_of_a_stack_are_those_cells_alone() -> None:
+    configs = [TINY, TINY.replace(lr=1e-3), TINY.replace(scheme="none", lr=10.0)]
+    configs[2] = configs[0].replace(init_seed=3)
+    for own, config in zip(measure_stack(configs), configs, strict=True):
+        alone = measure(config)
+        assert (own.config, own.status, own.message) == (config, alone.status, alone.message)
+        assert own.steps.layer_steps.tolist() == alone.steps.layer_steps.tolist()
+        assert own.final == pytest.approx(alone.final, rel=1e-3)
+        assert own.started is not None and own.started.engine == "stacked" and own.seconds > 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_cells_that_can_not_be_a_stack_train_alone() -> None:
+    configs = [TINY.replace(scheme="branchnorm", init_seed=i) for i in (0, 1)]
+    for own in measure_stack(configs):
+        assert own.started is not None and own.started.engine != "stacked"
+        assert own.status == "finished"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_stack_that_is_too_large_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, whole = list[int](), stacked.together
+
+    def together(configs: Any, *more: Any) -> Any:
+        sizes.append(len(configs))
+        if len(configs) > 2:
+            raise OutOfMemory("cuda")
+        return whole(configs, *more)
+
+    monkeypatch.setattr(stacked, "together", together)
+    found = measure_stack([TINY.replace(init_seed=i) for i in range(5)])
+    assert [it.config.init_seed for it in found] == list(range(5))
+    assert {it.status for it in found} == {"finished"} and sizes == [5, 2, 3, 2]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_grid_trains_in_stacks_of_a_shape(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "device_of", lambda *_: "cuda")
+    news = list(sweep(store, GRID))
+    done = [it for it in news if isinstance(it, Done)]
+    assert {it.cell for it in done} == set(GRID.cells) and len(done) == len(GRID.cells)
+    assert {it.measured.started.engine for it in done if it.measured.started} == {"stacked"}
+    assert all(it.measured.id for it in done)
+    assert sorted(map(len, stacks_of(GRID.cells))) == [4, 4]
+
+
+def test_results_of_a_gpu_and_of_a_cpu_are_no_one_grid(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    one = measure(GRID.cells[0].config)
+    assert one.started is not None
+    store.keep_all([replace(one, started=replace(one.started, device="cuda"))], "sweep")
+    monkeypatch.setattr(drive, "Local", Here)
+    news = list(sweep(store, GRID))
+    assert sum(isinstance(it, Done) for it in news) == len(GRID.cells)
+    assert not any(isinstance(it, Reused) for it in news)
+
+
+def test_a_grid_has_one_device(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    assert device_of(GRID.cells, [], 1) == "cpu"
+    monkeypatch.setattr(drive, "has_gpu", lambda: True)
+    assert device_of(GRID.cells, [], 1) == "cpu"
+    large = make(TINY.replace(width=128, depth=12, steps=200), {"lr": (1e-3, 3e-3)}, 5).cells
+    assert device_of(large, [], 2) == "cuda"
+    store.keep_all([measure(TINY)], "sweep")
+    assert device_of(large, list(store.results(TINY.key)), 2) == "cpu"
+    named = make(TINY.replace(device="cuda"), {"lr": (1e-3, 3e-3)}).cells
+    assert device_of(named, [], 1) == "cuda"

@@ -1,0 +1,115 @@
+"""Which device trains a run, and why; too little memory. Nothing here needs a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from normviz import RunConfig
+from normviz.config import ConfigError, device_of, engine_of, estimated_seconds
+from normviz.training import loop
+from normviz.training.eager import Eager
+from normviz.training.events import OutOfMemory, Started
+from normviz.training.loop import find_device, train
+
+HERO, LONG = RunConfig(), RunConfig(steps=5000)
+LARGE = RunConfig(depth=24, width=256, heads=8, seq_len=64, steps=100)
+TINY = RunConfig(depth=1, width=8, heads=1, steps=2)
+
+
+@pytest.fixture
+def with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates are those of a machine with a GPU, which PyTorch does not find."""
+    monkeypatch.setattr("normviz.config.has_gpu", lambda: True)
+
+
+def test_without_a_gpu_auto_is_the_cpu_and_nothing_is_said() -> None:
+    for config in (HERO, LONG, LARGE, HERO.replace(device="cpu")):
+        assert device_of(config) == ("cpu", "")
+        assert engine_of(config) in ("tape", "eager")
+    started = next(iter(train(HERO)))
+    assert isinstance(started, Started) and (started.device, started.why) in [("cpu", "")]
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_auto_is_the_device_that_takes_less_time() -> None:
+    for config, device in ((HERO, "cpu"), (LONG, "cuda"), (LARGE, "cuda")):
+        name, why = device_of(config)
+        assert name == device
+        cpu = estimated_seconds(config.replace(device="cpu"))
+        assert estimated_seconds(config) == min(cpu, estimated_seconds(config, "captured"))
+        assert f"{cpu:,.1f} s on a core of the CPU" in why
+    assert engine_of(LARGE) == "captured"
+    assert engine_of(LARGE.replace(zloss=1e-3)) == "eager on a GPU"
+    for device in ("cpu", "cuda"):
+        assert device_of(HERO.replace(device=device)) == (device, "")
+
+
+def test_estimates_of_a_gpu_are_near_what_an_h100_took() -> None:
+    """Milliseconds a step in assets/gpu/h100.md."""
+    for config, ms in (
+        (HERO, 3.38), (LARGE, 9.26), (LARGE.replace(device="cuda", depth=48, width=512, batch=4), 23.0),
+        (LARGE.replace(device="cuda", depth=96, width=512), 57.1),
+    ):  # fmt: skip
+        own = [estimated_seconds(config.replace(steps=n), "captured") for n in (100, 200)]
+        assert (own[1] - own[0]) * 10 == pytest.approx(ms, rel=0.07)
+
+
+@pytest.mark.usefixtures("with_gpu")
+def test_what_pytorch_can_not_use_trains_on_the_cpu_and_says_why() -> None:
+    started = next(iter(train(LONG)))
+    assert isinstance(started, Started) and started.device == "cpu"
+    assert started.why.endswith("PyTorch can't use the GPU")
+    with pytest.raises(ConfigError, match="no CUDA GPU that PyTorch can use"):
+        next(iter(train(LONG.replace(device="cuda"))))
+
+
+def test_the_sentence_on_a_missing_gpu_quotes_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_no_gpu", lambda: " (the driver is too old)")
+    with pytest.raises(ConfigError, match=r"can use \(the driver is too old\): choose auto"):
+        find_device("cuda")
+
+
+def test_a_gpu_allows_larger_runs_and_has_limits_too() -> None:
+    size = {"depth": 96, "width": 512, "heads": 8, "seq_len": 64}
+    with pytest.raises(ConfigError, match="minutes of one CPU core"):
+        RunConfig(**size)
+    assert RunConfig(**size, device="cuda").depth == 96
+    with pytest.raises(ConfigError, match="minutes of a GPU and at most 30"):
+        RunConfig(**{**size, "depth": 200}, device="cuda", steps=20_000)
+    with pytest.raises(ConfigError, match="GiB of memory and at most 64"):
+        RunConfig(depth=96, width=1024, heads=8, seq_len=512, batch=64, device="cuda", steps=1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=["Python", "GPU", "CPU"],
+)
+def test_too_little_memory_is_one_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(*_: object) -> tuple[float, float]:
+        raise error
+
+    monkeypatch.setattr(Eager, "step", step)
+    with pytest.raises(OutOfMemory, match=r"^the run needs more memory than this machine has"):
+        list(train(TINY, engine="eager"))
+    assert "than the GPU has" in str(OutOfMemory("cuda"))
+
+
+def test_another_error_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(*_: object) -> tuple[float, float]:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(Eager, "step", step)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        list(train(TINY, engine="eager"))
+
+
+def test_the_suite_has_no_gpu() -> None:
+    assert not torch.cuda.is_available()

@@ -1,0 +1,87 @@
+"""Every placement, norm and setting trains on a device that is not the CPU: it leaves no tensor there."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from fake_gpu_kit import trained, waits_inside
+
+from normviz import RunConfig
+from normviz.catalog import NORMS, SCHEMES
+from normviz.model.gains import Shift
+from normviz.training.events import Finished, Step
+from normviz.training.loop import begin
+
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=2)
+
+
+def assert_trains(config: RunConfig) -> None:
+    marks, _ = trained(config, record=(0, 1))
+    assert isinstance(marks[-1][0], Finished)
+    assert marks[0][0].device == "lazy"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", SCHEMES.keys())
+def test_every_placement(key: str) -> None:
+    assert_trains(TINY.replace(scheme=key))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", NORMS.keys())
+def test_every_norm(key: str) -> None:
+    assert_trains(TINY.replace(norm=key))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dropout": 0.1, "zloss": 1e-4, "softcap": 30.0, "tied": "on", "clip": 1.0},
+        {
+            "optimizer": "muon",
+            "positions": "rope",
+            "qk_norm": "full",
+            "v_norm": "on",
+            "sinks": "on",
+        },
+        {"optimizer": "sgd", "momentum": 0.9, "task": "prose_split", "activation": "swiglu"},
+        {"parametrisation": "completep", "positions": "sinusoidal", "rounding": "bf16"},
+    ],
+)
+def test_settings(change: dict[str, Any]) -> None:
+    assert_trains(TINY.replace(**change))
+
+
+def test_the_host_waits_once_a_step() -> None:
+    """For the loss and the length of the gradients together; batches are sent without a wait."""
+    marks, _ = trained(TINY.replace(steps=6), record=())
+    found = [seen for event, seen, _ in marks if isinstance(event, Step)]
+    waits = found[3] - found[2]
+    places = [where for what, where in waits if what != "to device"]
+    assert len(places) == 1 and places[0].startswith("training/eager.py"), waits
+
+
+def test_a_tensor_left_on_the_cpu_is_found() -> None:
+    def forward(self: Shift, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(x.shape[-1])
+
+    scheme = next(s.key for s in SCHEMES if any(isinstance(m, Shift) for m in _modules(s.key)))
+    with (
+        mock.patch.object(Shift, "forward", forward),
+        pytest.raises(RuntimeError, match="same device"),
+    ):
+        trained(TINY.replace(scheme=scheme))
+
+
+def _modules(key: str) -> list[torch.nn.Module]:
+    return list(begin(TINY.replace(scheme=key))[0].modules())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", SCHEMES.keys())
+def test_nothing_waits_inside_of_a_pass(key: str) -> None:
+    """What a CUDA graph asks for."""
+    assert waits_inside(TINY.replace(scheme=key), False) == {}
