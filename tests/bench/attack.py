@@ -1,8 +1,8 @@
 """What visitors of a shared server feel while one network address asks too much of it.
 
-The server runs on this machine's loopback address behind the kept proxy, with visitors that click and
-watch a duel train, and one attack after another (`attackers.py`). Every visitor and the attacker state a
-network address of their own, as a proxy would. Exit code 1 where a goal is missed.
+The server runs on this machine's loopback address behind the kept proxy, with visitors that click and watch
+a duel train, and one attack after another (`attackers.py`). Every visitor and the attacker state a network
+address of their own, as another proxy would. Exit code 1 where a goal is missed.
 """
 
 from __future__ import annotations

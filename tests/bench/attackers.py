@@ -213,6 +213,20 @@ async def idle(at: Target, number: int) -> None:
     writer.close()
 
 
+async def requests(at: Target, number: int) -> None:
+    """A connection that asks for a page, or for the health, as soon as the answer is there."""
+    reader, writer = await at.open()
+    path = "healthz" if number % 2 else "?v=1"
+    ask = f"GET /{path} HTTP/1.1\r\nHost: {at.host}\r\nX-Forwarded-For: {FROM}\r\n\r\n".encode()
+    try:
+        while True:
+            writer.write(ask)
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.read(65_536)
+    finally:
+        writer.close()
+
+
 async def visits(at: Target, number: int) -> None:
     """A page that leaves as soon as it has rendered."""
     del number
@@ -273,6 +287,7 @@ ATTACKS: dict[str, tuple[Callable[[Target, int], Awaitable[None]], int]] = {
     "fragments": (fragments, 40),
     "values": (values, 60),
     "idle": (idle, 1100),
+    "requests": (requests, 290),
     "visits": (visits, 20),
     "topics": (topics, 500),
     "renders": (renders, 60),
