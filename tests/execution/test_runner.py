@@ -18,12 +18,12 @@ from task_kit import with_task
 from normviz import RunConfig
 from normviz.config import ConfigError, is_quick
 from normviz.cores import cores
-from normviz.execution.budget import MAX_PAUSED
 from normviz.execution.cell import lab_numbers
 from normviz.execution.client import SupervisorClient
 from normviz.execution.supervisor import SPARES
 from normviz.home import VARIABLE
 from normviz.model import texts
+from normviz.policy import Policy
 from normviz.runs.store import Store, cells, pictures
 from normviz.studies.claims import CLAIMS
 from normviz.training.schedule import peak_at
@@ -127,11 +127,11 @@ def test_a_pause_before_the_first_step_is_kept_and_told(store: Store, depth: int
 
 
 def test_many_paused_runs_do_not_keep_others_from_training(store: Store) -> None:
-    paused = [Lane(store, SHORT, paused=True) for _ in range(MAX_PAUSED + 2)]
+    paused = [Lane(store, SHORT, paused=True) for _ in range(Policy().paused + 2)]
     for lane in paused:
         wait_for(lambda lane=lane: lane.status in ("paused", "stopped"), "its turn")
     Lane(store, SHORT).reach("finished")
-    wait_for(lambda: sum(x.status == "paused" for x in paused) <= MAX_PAUSED, "room")
+    wait_for(lambda: sum(x.status == "paused" for x in paused) <= Policy().paused, "room")
     assert next(x.run.message for x in paused if x.status == "stopped") is not None
     assert paused[-1].status == "paused"  # the first to go is the oldest
 

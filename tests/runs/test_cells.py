@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from hosted_kit import turn_on
-from normviz.hosted import Refused
 
 from normviz import RunConfig
 from normviz.config import estimated_seconds
 from normviz.execution.cell import measure
+from normviz.policy import Refused
 from normviz.runs.store import Query, Store, cells
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.drive import keys, missing_here, result_here
@@ -99,9 +99,8 @@ def test_a_shared_server_gives_visitors_addresses_and_all_so_many_minutes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = estimated_seconds(CONFIGS[0]) / 60
-    turn_on(
-        monkeypatch, fill_minutes=1.5 * each, address_minutes=2.5 * each, all_minutes=3.5 * each
-    )
+    limits = {"visitor_minutes": 1.5, "address_minutes": 2.5, "all_minutes": 3.5}
+    turn_on(monkeypatch, store, **{name: n * each for name, n in limits.items()})
 
     def ask(n: int, visitor: str, address: str = "") -> None:
         cells.ask(store, [CONFIGS[0].replace(data_seed=n)], "map", visitor, address)
