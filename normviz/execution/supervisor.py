@@ -100,8 +100,8 @@ class Worker:
 
 
 class Supervisor:
-    """One per store. `slots` runs train at once; paused ones do not count. So do, beside them and at a low
-    priority, as many cells of maps and claims as the policy allows."""
+    """One per store. `slots` runs train at once; paused ones do not count. Beside them as many cells of maps
+    and claims train, at low priority, as the policy allows."""
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
