@@ -15,11 +15,11 @@ from normviz.model.gains import Shift
 from normviz.training.events import Finished, Step
 from normviz.training.loop import begin
 
-TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=2)
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=1)
 
 
 def assert_trains(config: RunConfig) -> None:
-    marks, _ = trained(config, record=(0, 1))
+    marks, _ = trained(config, record=(0,))
     assert isinstance(marks[-1][0], Finished)
     assert marks[0][0].device == "lazy"
 
@@ -81,7 +81,7 @@ def _modules(key: str) -> list[torch.nn.Module]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", SCHEMES.keys())
+@pytest.mark.parametrize("key", {scheme.streams: scheme.key for scheme in SCHEMES}.values())
 def test_nothing_waits_inside_of_a_pass(key: str) -> None:
-    """What a CUDA graph asks for."""
+    """What a CUDA graph asks for, of one placement of each kind of stream."""
     assert waits_inside(TINY.replace(scheme=key), False) == {}
