@@ -167,8 +167,7 @@ class Visitor:
     def _asked(self) -> dict[str, Any]:
         if not self.what:
             raise ConnectionError("the page came without charts")
-        names = ("runs", "repeats", "probe", "view", "dark")
-        return {name: self.what[name] for name in names} | {"linear": False, "have": self.have}
+        return self.what["topic"] | {"linear": False, "have": self.have}
 
     async def _look(self, page: ClientConnection, came: float, tasks: asyncio.TaskGroup) -> None:
         """Receive numbers while visitors watch. When a run changes, request one rerun, as the player

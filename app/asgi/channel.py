@@ -22,14 +22,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from pydantic import BaseModel, Field
+
+from normviz.catalog import PROBES
+from normviz.limits import MAX_LANES, SEEDS
 from normviz.player import CARRIED, ChartOptions, Have, Sent, View, message
 from normviz.runs import Recording, Run
 from normviz.runs.lane import LETTERS, Lane
 from normviz.runs.names import lane_name
 
 from ..session.backend import SharedBackend, shared
+from ..session.duel import EARLIER
 from ..session.progress import status
 from .rate_limit import ANYBODY, RateLimit, Watcher
 
@@ -41,6 +46,9 @@ ALONE = 3
 TEXTS = 8
 """Differences that a snapshot caches, one for each earlier snapshot; the least recently used goes first."""
 
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Repeats = Annotated[tuple[Count, ...], Field(max_length=SEEDS)]
+Earlier = Annotated[str, Field(max_length=EARLIER)]
 T = TypeVar("T")
 _numbers = count()
 _threads = ThreadPoolExecutor(3, thread_name_prefix="normviz-snapshot")
@@ -51,17 +59,16 @@ async def in_thread(work: Callable[..., T], *given: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(BaseModel, frozen=True):
     """What a browser shows. Browsers with equal topics share snapshots."""
 
-    runs: tuple[int | None, ...]
-    probe: str
+    runs: Annotated[tuple[Count | None, ...], Field(min_length=1, max_length=MAX_LANES)]
+    probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
     dark: bool = False
     linear: bool = False
     view: View = "heat"
-    repeats: tuple[tuple[int, ...], ...] = ()
-    earlier: tuple[str, ...] = ()
+    repeats: Annotated[tuple[Repeats, ...], Field(max_length=MAX_LANES)] = ()
+    earlier: Annotated[tuple[Earlier, ...], Field(max_length=MAX_LANES)] = ()
     """For each lane: the settings of its run that differ from the page's, in words; else empty."""
 
 

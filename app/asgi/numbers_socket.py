@@ -12,22 +12,17 @@ import logging
 from typing import Annotated
 
 import streamlit as st
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from normviz.catalog import PROBES
-from normviz.limits import MAX_LANES, SEEDS
-from normviz.player import Have, View
+from normviz.limits import MAX_LANES
+from normviz.player import Have
 from normviz.runs.store import StoreError
 
 from ..session import network_address, visitor
-from ..session.duel import EARLIER
-from .channel import Snapshot, Topic, watching
+from .channel import Count, Snapshot, Topic, watching
 from .rate_limit import ANYBODY, RateLimit, Watcher
 
-Count = Annotated[int, Field(ge=0, lt=2**53)]
-Repeats = Annotated[list[Count], Field(max_length=SEEDS)]
-Earlier = Annotated[str, Field(max_length=EARLIER)]
 LONGEST = 4096
 """Characters of a request; those of our pages have at most a thousand."""
 BETWEEN = 0.05
@@ -37,25 +32,14 @@ REQUESTS = RateLimit(200)
 log = logging.getLogger(__name__)
 
 
-class Request(BaseModel):
-    """A browser's request: what it shows, and what it has already."""
+class Request(Topic):
+    """A browser's request: its topic, and what it has of that already."""
 
-    runs: Annotated[list[Count | None], Field(min_length=1, max_length=MAX_LANES)]
-    probe: str = Field(pattern=f"^({'|'.join(PROBES.keys())})$")
-    dark: bool = False
-    linear: bool = False
-    view: View = "heat"
-    repeats: Annotated[list[Repeats], Field(max_length=MAX_LANES)] = []
-    earlier: Annotated[list[Earlier], Field(max_length=MAX_LANES)] = []
-    have: Annotated[list[tuple[Count, Count]], Field(max_length=MAX_LANES)] = []
+    have: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_LANES)] = ()
 
     def topic(self) -> Topic:
         """What the browser shows, without what it has already."""
-        repeats = tuple(tuple(some) for some in self.repeats)
-        earlier = tuple(self.earlier)
-        return Topic(
-            tuple(self.runs), self.probe, self.dark, self.linear, self.view, repeats, earlier
-        )
+        return Topic(**self.model_dump(exclude={"have"}))
 
 
 async def numbers(socket: WebSocket) -> None:
@@ -124,7 +108,7 @@ async def _serve(socket: WebSocket, text: str, who: Watcher) -> None:
 
 async def _send(socket: WebSocket, request: Request, who: Watcher) -> None:
     """Send the numbers as they come. Where no run is stored, none can come: one answer is enough."""
-    before: Snapshot | tuple[Have, ...] = tuple(request.have)
+    before: Snapshot | tuple[Have, ...] = request.have
     seen: Snapshot | None = None
     with watching(request.topic(), who) as channel:
         while seen is None or seen.lanes:

@@ -123,7 +123,7 @@ export const drawing = {
       );
       const { domains, plans } = this.plan, { layer } = this.cursor;
       const pick = (picked) => this.cursor.pick(picked);
-      drawWalk(host.lastElementChild, plans[i], values, { domains, layer, color, dark: this.what.dark, pick });
+      drawWalk(host.lastElementChild, plans[i], values, { domains, layer, color, dark: this.topic.dark, pick });
     });
   },
 

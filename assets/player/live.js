@@ -237,8 +237,9 @@ export class Live {
   show(duel, what) {
     this.shown = duel;
     this.current = trained(duel);
-    const { probe = "grad_block", view = "heat" } = this.player.what ?? {};
-    this.player.update({ runs: [this.count += 1], probe, view, dark: false, nonce: this.count, ...what });
+    const { probe = "grad_block", view = "heat" } = this.player.topic ?? {};
+    const topic = { runs: [this.count += 1], probe, view, dark: false };
+    this.player.update({ topic, nonce: this.count, ...what });
   }
 
   chips(words) { [0, 1].forEach((i) => { this.find(`#verdict${i}`).textContent = words[i]; }); }

@@ -128,7 +128,7 @@ export const panel = {
     group.replaceChildren(group.firstElementChild, ...Object.entries(VIEWS).map(([key, words]) => {
       const choice = document.createElement("label"), input = document.createElement("input");
       Object.assign(input, { type: "radio", name: "nv-view", value: key });
-      input.checked = key === this.what.view;
+      input.checked = key === this.topic.view;
       const walks = this.lanes.every((lane) => lane.about.walks);
       input.disabled = (key === "ratio" && !pair) || (key === "walk" && !walks);
       input.onchange = () => { this.look({ view: key }); this.options.view?.(key); };
@@ -138,7 +138,7 @@ export const panel = {
       choice.append(input, words);
       return choice;
     }));
-    if (this.what.view === "ratio" && !pair) {
+    if (this.topic.view === "ratio" && !pair) {
       group.append("A ÷ B needs two lanes of the same depth: shown is every layer.");
     }
   },

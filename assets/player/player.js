@@ -32,49 +32,40 @@ export class Player {
     return this.root.querySelector(selector);
   }
 
-  // what: { runs, repeats, earlier, probe, view, dark, start: "follow" | "replay" | "end", nonce,
-  //   cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts, and perhaps park,
-  //   the step at which the replay stops, and tab, what a phone shows first }.
+  // what: { topic: { runs, repeats, earlier, probe, view, dark }, which is asked for, start: "follow" |
+  //   "replay" | "end", nonce, cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts,
+  //   and perhaps park, the step at which the replay stops, and tab, what a phone shows first }.
   update(what) {
-    const before = this.what, text = JSON.stringify;
-    const same = (name) => text(before?.[name]) === text(this.what[name]);
-    this.what = { linear: false, repeats: [], earlier: [], view: "heat", ...before, ...what };
+    const before = this.what, old = this.topic, text = JSON.stringify;
+    this.what = { ...before, ...what };
+    this.topic = { linear: false, view: "heat", ...old, ...what.topic };
     // What the page has said before does not undo what was chosen here since.
     for (const name of ["probe", "view"]) {
-      if (this.given?.[name] === what[name] && before) this.what[name] = before[name];
+      if (before && before.topic[name] === what.topic[name]) this.topic[name] = old[name];
     }
-    this.given = what;
+    const same = (name) => text(old?.[name]) === text(this.topic[name]), isNew = before?.nonce !== what.nonce;
     if (!same("runs") || !same("repeats")) this.state = null;
     this.compare();
-    if (!before || !same("nonce") || !same("runs")) this.start = what.start;
-    if (!before || !same("nonce")) this.tab(what.tab ?? "loss");
-    if (!same("nonce") && what.begins) {
+    if (isNew || !same("runs")) this.start = what.start;
+    if (isNew) this.tab(what.tab ?? "loss");
+    if (isNew && what.begins) {
       this.options.follow?.();
       this.reveal();
     }
     if (!same("runs") || !same("probe")) this.fresh = true;
-    if (before && ["runs", "repeats", "earlier", "probe", "view", "dark"].every(same)) {
-      if (this.start) this.begin();
-      return;
-    }
-    this.ask();
+    if (text(old) !== text(this.topic)) this.ask();
+    else if (this.start) this.begin();
   }
 
   look(change) {
-    this.what = { ...this.what, ...change };
+    this.topic = { ...this.topic, ...change };
     this.ask();
   }
 
   ask() {
     this.options.source.ask(
       () => ({
-        runs: this.what.runs,
-        repeats: this.what.repeats,
-        earlier: this.what.earlier,
-        probe: this.what.probe,
-        view: this.what.view,
-        linear: this.what.linear,
-        dark: this.what.dark,
+        ...this.topic,
         have: this.fresh ? [] : this.lanes.map((lane) => [lane.loss.length, lane.records.length]),
       }),
       (message) => this.receive(message),
@@ -90,8 +81,8 @@ export class Player {
     if (message.status) this.status(message.status);
     if (!message.lanes) return;
     // An answer to an earlier question.
-    if (message.view !== this.what.view) return;
-    if (message.probe && message.probe !== this.what.probe) return;
+    if (message.view !== this.topic.view) return;
+    if (message.probe && message.probe !== this.topic.probe) return;
     if (this.fresh && !message.charts) return;
     if (this.fresh || message.lanes.length !== this.lanes.length) {
       this.lanes = message.about.map(newLane);

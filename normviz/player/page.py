@@ -53,14 +53,14 @@ START = """<script type="application/json" id="numbers">{numbers}</script>
 const messages = JSON.parse(document.getElementById("numbers").textContent);
 const player = normvizPlayer.mount(document.getElementById("player"), {{
   source: normvizPlayer.embedded(messages) }});
-player.update({{ runs: [0], probe: {probe}, dark: false, start: "replay", nonce: 0,
+player.update({{ topic: {{ runs: [0], probe: {probe}, dark: false }}, start: "replay", nonce: 0,
   name: {name}, caption: {caption} }});
 </script>"""
 """How the charts of a replay start."""
 FOLLOW = """<script>
 const player = normvizPlayer.mount(document.getElementById("player"), {{
   source: normvizPlayer.posted() }});
-player.update({{ runs: [0], probe: {probe}, dark: false, start: "follow", nonce: 0,
+player.update({{ topic: {{ runs: [0], probe: {probe}, dark: false }}, start: "follow", nonce: 0,
   name: {name}, caption: {caption} }});
 </script>"""
 """How those of a run start whose numbers another window posts."""

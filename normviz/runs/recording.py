@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import starmap
 from math import ceil
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ from .verdict import (
 
 UNWATCHED = "nobody had it open any more"
 """The message of a run that was stopped because no page showed it."""
+COLUMNS = tuple(column.name for column in fields(Step))
+"""The numbers of a step in their order, which are columns of the store too."""
 SOMETIMES = ("held_out", "logit_rms")
 """The numbers of a step that not every step has."""
 
@@ -63,22 +66,21 @@ class Steps:
     @classmethod
     def of(cls, steps: Sequence[Step], depth: int) -> Steps:
         """The steps from the `Step` events of a run of `depth` blocks."""
-        layered = [step for step in steps if step.layers is not None]
-        empty = np.empty((0, len(PROBES), depth + 1))
-        return cls(
-            step=np.array([step.step for step in steps], dtype=np.int64),
-            loss=np.array([step.loss for step in steps], dtype=np.float64),
-            lr=np.array([step.lr for step in steps], dtype=np.float64),
-            grad_norm=np.array([step.grad_norm for step in steps], dtype=np.float64),
-            layer_steps=np.array([step.step for step in layered], dtype=np.int64),
-            layers=np.array([step.layers for step in layered], dtype=np.float64)
-            if layered
-            else empty,
-            **{
-                name: np.array([getattr(step, name) for step in steps], dtype=np.float64)
-                for name in SOMETIMES
-            },
+        layers = [step.layers for step in steps if step.layers is not None]
+        return cls.of_rows(
+            [*map(attrgetter(*COLUMNS), steps)],
+            np.array(layers, np.float64) if layers else np.empty((0, len(PROBES), depth + 1)),
         )
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Iterable[Any]], layers: NDArray[np.float64]) -> Steps:
+        """The steps from rows of COLUMNS, where None is NaN, and the `layers` of those that have some."""
+        columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+        by_name = dict(zip(COLUMNS, columns, strict=True))
+        step = np.array(by_name.pop("step"), np.int64)
+        has_layers = [values is not None for values in by_name.pop("layers")]
+        numbers = {name: np.array(column, np.float64) for name, column in by_name.items()}
+        return cls(step=step, layer_steps=step[has_layers], layers=layers, **numbers)
 
     def __len__(self) -> int:
         return len(self.step)

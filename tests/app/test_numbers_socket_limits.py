@@ -44,7 +44,7 @@ def client(folder: Path) -> Iterator[TestClient]:
 def snapshot() -> Any:
     from normviz.app.asgi.channel import Topic, read_snapshot
 
-    return read_snapshot(Topic(tuple(hero()), "grad_block"))
+    return read_snapshot(Topic(runs=tuple(hero()), probe="grad_block"))
 
 
 def closed(line: WebSocketTestSession) -> WebSocketDisconnect:

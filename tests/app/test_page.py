@@ -324,9 +324,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     assert own.startswith(":green-badge[seed 0: learned")
     assert "learned in 4 of 5 seeds: loss 1.50; 1 without a result" in all_seeds
     assert "seed" not in other and len(chips(at)) == 3
-    what = shown(at)
-    topic = Topic(tuple(what["runs"]), "grad_block", repeats=tuple(map(tuple, what["repeats"])))
-    found = read_snapshot(topic).lanes
+    found = read_snapshot(Topic(**shown(at)["topic"])).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]
     assert [lane.label for lane in found] == labels
     from normviz.app.session.backend import shared  # the page's own

@@ -71,7 +71,7 @@ def test_a_run_in_two_lanes_is_waited_for_once(page: Open, folder: Path) -> None
     """As the socket of the numbers has it: else the page would ask for another rendering for ever."""
     run = kept(Store(folder), SMALL, "paused")
     at = page(encode([SMALL, SMALL]))
-    assert shown(at)["runs"] == [run, run]
+    assert shown(at)["topic"]["runs"] == [run, run]
     assert shown(at)["signature"].count("paused") == 1
 
 

@@ -193,7 +193,7 @@ def test_a_run_of_no_steps_has_no_update_and_shows_no_red(page: Open, folder: Pa
     store = Store(folder)
     measure(folder, config)
     at = page(f"{encode([config])}&probe=update_ratio")
-    assert shown(at)["probe"] == copied(at)["probe"] == "update_ratio"
+    assert shown(at)["topic"]["probe"] == copied(at)["probe"] == "update_ratio"
     stored = store.latest(config.key)
     assert stored is not None
     lane = stored_lane("A  Pre-LN", stored, Frames(store))
@@ -209,19 +209,21 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
     kept(Store(folder), PRESETS["hero"].lanes()[0].replace(depth=16), steps=200)
     at = page()
     assert any("Only the norm moved" in words_of(one) for one in at.markdown)
-    assert shown(at)["earlier"] == ["", ""]
+    assert shown(at)["topic"]["earlier"] == ["", ""]
     assert not at.download_button(key="take_normviz-csv.zip").disabled
     first, second = duel(at).runs
     checked(at.select_slider(key="knob_depth").set_value(16).run())
     assert duel(at).runs[0] != first and duel(at).runs[1] == second
     for depth, earlier in ((16, ["", "depth 12"]), (20, ["depth 16", "depth 12"])):
         checked(at.select_slider(key="knob_depth").set_value(depth).run())
-        assert shown(at)["earlier"] == earlier
+        assert shown(at)["topic"]["earlier"] == earlier
         said = " ".join(words_of(one) for one in at.markdown)
         assert "Only the norm moved" not in said and "B: depth 12" in said
         assert at.download_button(key="take_normviz-csv.zip").disabled
     checked(at.button(key="train_before").click().run())
-    assert shown(at)["earlier"] == ["", ""] and "train_before" not in [b.key for b in at.button]
+    assert shown(at)["topic"]["earlier"] == ["", ""] and "train_before" not in [
+        b.key for b in at.button
+    ]
 
 
 @pytest.mark.slow

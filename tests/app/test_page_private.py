@@ -157,7 +157,7 @@ def test_no_file_socket_or_picture_has_anything_of_it(
     assert taken.recordings == ()
     assert_private(write_configs([taken]) + script(taken))
     for view in VIEWS:
-        shot = read_snapshot(Topic((before.run,), "grad_block", view=view))
+        shot = read_snapshot(Topic(runs=(before.run,), probe="grad_block", view=view))
         assert shot.lanes == ()
         assert_private(shot._write(shot.sent))
     assert_private(client.get(f"/?{link}").text)

@@ -53,7 +53,7 @@ def test_a_link_opens_its_step_finished_and_the_address_holds_it(
     if step.question:
         guessed(at, number, folder)
     assert len(runs(at)) == len(step.lanes())
-    assert (shown(at)["probe"], shown(at)["start"]) == (step.probe, "replay")
+    assert (shown(at)["topic"]["probe"], shown(at)["start"]) == (step.probe, "replay")
     assert shown(at)["park"] == step.at
     assert caption(number, folder) in texts(at)
     linked = re.findall(r"\[step (\d+)\]\(#step-(\d+)\)", texts(at, linked=True))

@@ -167,8 +167,8 @@ def parts(at: AppTest) -> list[dict]:
 
 
 def shown(at: AppTest) -> dict:
-    """What the page asked the player to show; its "runs" are null where a lane has none."""
-    return next((part["what"] for part in parts(at) if part.get("what")), {"runs": []})
+    """What the page gave the player; the "runs" of its "topic" are null where a lane has none."""
+    return next((part["what"] for part in parts(at) if part.get("what")), {"topic": {"runs": []}})
 
 
 def address(at: AppTest) -> dict[str, str]:
@@ -188,7 +188,7 @@ def _link(part: dict) -> dict[str, str]:
 
 def runs(at: AppTest) -> list[int]:
     """The runs whose charts the page shows."""
-    return [run for run in shown(at)["runs"] if run is not None]
+    return [run for run in shown(at)["topic"]["runs"] if run is not None]
 
 
 def specs(at: AppTest) -> list[dict]:

@@ -167,7 +167,7 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
     kept, at = duel(at), at_page("duel")
     at.session_state["duel"] = kept
     checked(at.run())
-    assert duel(at).lanes == (RunConfig(depth=L),) and shown(at)["runs"] == [toy, run.id]
+    assert duel(at).lanes == (RunConfig(depth=L),) and shown(at)["topic"]["runs"] == [toy, run.id]
     assert any("A Pre-LN" in one.value for one in at.get("html"))
     (line,) = [words_of(one) for one in at.caption if "observed by normviz.watch" in one.value]
     assert "its own loss" in line and "3 blocks" in line
@@ -183,14 +183,14 @@ def test_the_runs_page_shows_its_charts_and_opens_a_toy_beside_it(
         return checked(again.run())
 
     again = opened()  # a reload
-    assert shown(again)["runs"] == [toy, run.id]
+    assert shown(again)["topic"]["runs"] == [toy, run.id]
     checked(again.button(key="take_beside").click().run())
-    assert "beside" not in address(again) and shown(again)["runs"] == [toy]
+    assert "beside" not in address(again) and shown(again)["topic"]["runs"] == [toy]
     turn_on(monkeypatch)
     again = opened()
     said = [one.value for one in again.info]
     assert any("a shared server, which takes no runs of own models" in one for one in said)
-    assert shown(again)["runs"] == [toy]
+    assert shown(again)["topic"]["runs"] == [toy]
 
 
 def test_the_terminal_fits_80_by_24_without_colour_and_a_pipe_gets_lines(

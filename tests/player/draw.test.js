@@ -52,7 +52,7 @@ test("the signal walk names the step that its numbers are of", () => {
   const host = { querySelector: (name) => parts[name], lastElementChild: element() };
   const page = {
     ...drawing, root: { querySelectorAll: () => [host] }, carried: [{ records: [0, 35, 38], values: {} }],
-    lanes: [lane([1])], cursor: { at: 40, layer: null }, plan: { plans: [plan], domains: {} }, what: {},
+    lanes: [lane([1])], cursor: { at: 40, layer: null }, plan: { plans: [plan], domains: {} }, topic: {},
   };
   page.drawWalks();
   assert.deepEqual([parts.b.textContent, parts.span.textContent], ["A Pre-LN", " (step 38)"]);

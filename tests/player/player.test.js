@@ -17,7 +17,7 @@ function player() {
     build(message) { it.built = message.charts; it.lanes.forEach((lane, i) => { lane.about = message.about[i]; }); },
   });
   it.cursor = new Cursor(() => {});
-  it.update({ runs: [1], probe: "grad_block", view: "heat", dark: false, start: "follow", nonce: 0 });
+  it.update({ topic: { runs: [1], probe: "grad_block", view: "heat", dark: false }, start: "follow", nonce: 0 });
   return { it, asked, drawn };
 }
 
@@ -27,13 +27,13 @@ test("curves that begin to train come into view, also the first ones of a page; 
   const { it } = player();
   assert.equal(it.revealed, undefined);
   it.what = undefined;
-  it.update({ runs: [1], start: "follow", begins: true, nonce: 1 });
+  it.update({ topic: { runs: [1] }, start: "follow", begins: true, nonce: 1 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [2], start: "follow", begins: true, nonce: 1 });
+  it.update({ topic: { runs: [2] }, start: "follow", begins: true, nonce: 1 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [3], start: "follow", begins: false, nonce: 2 });
+  it.update({ topic: { runs: [3] }, start: "follow", begins: false, nonce: 2 });
   assert.equal(it.revealed, 1);
-  it.update({ runs: [3], start: "follow", begins: true, nonce: 3 });
+  it.update({ topic: { runs: [3] }, start: "follow", begins: true, nonce: 3 });
   assert.equal(it.revealed, 2);
 });
 const numbers = (from, ...loss) => [{ from: [from, 0], loss: packed(...loss), records: [], values: "", bad: null }];
@@ -41,7 +41,7 @@ const first = { view: "heat", probe: "grad_block", live: true, charts: {}, about
 
 test("it asks for all at first, then for what it lacks, and follows what comes", () => {
   const { it, asked, drawn } = player();
-  assert.deepEqual([asked[0][0].runs, asked[0][0].have], [[1], []]);
+  assert.deepEqual(asked[0][0], { runs: [1], probe: "grad_block", view: "heat", dark: false, linear: false, have: [] });
   it.receive(first);
   it.receive({ ...first, charts: undefined, lanes: numbers(2, 2) });
   assert.deepEqual([it.lanes[0].loss, it.cursor.step, drawn.at(-1)], [[4, 3, 2], 2, "data"]);
@@ -66,11 +66,11 @@ test("where numbers before are missing it asks for all again", () => {
 
 test("what was chosen here is not undone by what the page said before; a new run is asked for anew", () => {
   const { it, asked } = player();
-  const said = { runs: [1], probe: "grad_block", view: "heat", dark: false, start: "follow", nonce: 0 };
+  const topic = { runs: [1], probe: "grad_block", view: "heat", dark: false }, said = { topic, start: "follow", nonce: 0 };
   it.look({ probe: "stream_rms" });
   it.update(said);
-  assert.deepEqual([it.what.probe, asked.length], ["stream_rms", 2]);
-  it.update({ ...said, runs: [2] });
+  assert.deepEqual([it.topic.probe, asked.length], ["stream_rms", 2]);
+  it.update({ ...said, topic: { ...topic, runs: [2] } });
   assert.deepEqual([asked.at(-1)[0].runs, asked.at(-1)[0].have], [[2], []]);
 });
 

@@ -28,12 +28,14 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     shown = [*(lane.run for lane in lanes if lane.run), *runs(lanes)]
     every = {run.id: run for run in shown}.values()
     what = {
-        "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
-        "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
-        "probe": page_duel.probe,
-        "view": page_duel.view,
-        "dark": st.context.theme.type == "dark",
-        "earlier": [lane.earlier for lane in lanes] + ["" for _ in more],
+        "topic": {
+            "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
+            "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
+            "probe": page_duel.probe,
+            "view": page_duel.view,
+            "dark": st.context.theme.type == "dark",
+            "earlier": [lane.earlier for lane in lanes] + ["" for _ in more],
+        },
         "start": page_duel.start,
         "begins": page_duel.start == "follow"
         and page_duel.nonce > 0

@@ -171,10 +171,12 @@ def _charts(runs: list[Run], picks: Selection, backend: SharedBackend) -> None:
     for note in dict.fromkeys(notes):
         st.caption(sentence(note))
     what = {
-        "runs": [run.id for run in runs],
-        "probe": picks.probe,
-        "view": picks.view,
-        "dark": st.context.theme.type == "dark",
+        "topic": {
+            "runs": [run.id for run in runs],
+            "probe": picks.probe,
+            "view": picks.view,
+            "dark": st.context.theme.type == "dark",
+        },
         "start": "follow" if any(run.is_open for run in runs) else "end",
         "nonce": 0,
         "name": names.file_name([run.config for run in runs]),

@@ -27,6 +27,7 @@ from ...policy import Policy, Refused, from_environment
 from ...training.events import Diverged, Started, Step
 from ...training.schedule import with_lr
 from .. import Recording, Run, Steps
+from ..recording import COLUMNS
 from ..run import stays
 from . import queue
 from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
@@ -236,9 +237,9 @@ class Store:
 
     def steps(self, run: Run, after: int = -1, layers: bool = True) -> Steps:
         """The steps of a run after step `after`, with or without layers. Raises StoreUnreadable."""
+        names = (name if layers or name != "layers" else "NULL AS layers" for name in COLUMNS)
         rows = self.db.connection.execute(
-            f"SELECT step, loss, lr, grad_norm, {'layers' if layers else 'NULL'}, held_out, logit_rms "
-            "FROM steps WHERE run = ? AND step > ? ORDER BY step",
+            f"SELECT {', '.join(names)} FROM steps WHERE run = ? AND step > ? ORDER BY step",
             (run.id, after),
         ).fetchall()
         return read_steps(rows, run)

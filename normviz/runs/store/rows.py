@@ -18,6 +18,7 @@ from ...observed import Settings, read_settings
 from ...training.events import Diverged, Started, Step
 from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
+from ..recording import COLUMNS
 from ..run import probes_of, reading_key
 from .errors import StoreUnreadable
 
@@ -137,27 +138,11 @@ def _unreadable(run: int) -> StoreUnreadable:
 def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
     """Rows of `steps` as arrays; NULL becomes NaN. Raises StoreUnreadable for damaged rows."""
     try:
-        return _steps(rows, len(run.probes), run.config.rows)
+        blobs = [row["layers"] for row in rows if row["layers"] is not None]
+        shape = len(blobs), len(run.probes), run.config.rows + 1
+        return Steps.of_rows(rows, np.frombuffer(b"".join(blobs), "<f8").reshape(shape))
     except (ValueError, TypeError):
         raise _unreadable(run.id) from None
-
-
-def _steps(rows: list[sqlite3.Row], n_probes: int, depth: int) -> Steps:
-    step, loss, lr, grad_norm, _, held_out, logit_rms = (
-        zip(*rows, strict=True) if rows else ((),) * 7
-    )
-    with_layers = [row for row in rows if row[4] is not None]
-    blobs = b"".join(row[4] for row in with_layers)
-    return Steps(
-        step=np.array(step, dtype=np.int64),
-        loss=np.array(loss, dtype=np.float64),
-        lr=np.array(lr, dtype=np.float64),
-        grad_norm=np.array(grad_norm, dtype=np.float64),
-        layer_steps=np.array([row[0] for row in with_layers], dtype=np.int64),
-        layers=np.frombuffer(blobs, dtype="<f8").reshape(len(with_layers), n_probes, depth + 1),
-        held_out=np.array(held_out, dtype=np.float64),
-        logit_rms=np.array(logit_rms, dtype=np.float64),
-    )
 
 
 def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
@@ -211,17 +196,13 @@ def start(
 
 def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
     """Insert steps of a run."""
-    rows = [
-        (run, s.step, s.loss, s.lr, s.grad_norm,
-         None if s.layers is None else np.ascontiguousarray(s.layers, "<f8").tobytes(), s.held_out,
-         s.logit_rms)
-        for s in steps
-    ]  # fmt: skip
-    db.executemany(
-        "INSERT INTO steps (run, step, loss, lr, grad_norm, layers, held_out, logit_rms) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
+    rows = [(run, *(vars(s) | {"layers": _blob(s.layers)}).values()) for s in steps]
+    places = ", ".join("?" * (1 + len(COLUMNS)))
+    db.executemany(f"INSERT INTO steps (run, {', '.join(COLUMNS)}) VALUES ({places})", rows)
+
+
+def _blob(layers: NDArray[np.float64] | None) -> bytes | None:
+    return None if layers is None else np.ascontiguousarray(layers, "<f8").tobytes()
 
 
 def end(
