@@ -189,7 +189,7 @@ class Supervisor:
             del self.busy[run]
             busy.listen()  # its last messages
             if busy.took:  # else the run still waits, and goes to another
-                message = busy.why or _death_message(busy.process.exitcode)
+                message = busy.why or _death_message(busy)
                 # Else it trained its run to the end, or was killed on purpose.
                 if busy.process.exitcode and not busy.ended:
                     log.event("died", run, why=message)
@@ -361,8 +361,9 @@ class Supervisor:
             self.drawer[1].kill()
 
 
-def _death_message(code: int | None) -> str:
-    return f"the training process {describe_end(code)}; everything committed up to there is kept"
+def _death_message(worker: Worker) -> str:
+    kept = "" if worker.patient else "; everything committed up to there is kept"
+    return f"the training process {describe_end(worker.process.exitcode)}{kept}"
 
 
 def _wait_for_eof(stream: threading.Event) -> None:

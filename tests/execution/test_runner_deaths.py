@@ -13,7 +13,7 @@ from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
 from normviz.execution import client
 from normviz.execution.client import SupervisorClient
-from normviz.runs.store import Store
+from normviz.runs.store import Store, cells
 from normviz.runs.store.rows import LOST
 
 pytestmark = pytest.mark.slow
@@ -110,3 +110,29 @@ def test_a_supervisor_can_be_closed_while_it_starts(
     backend.close()
     assert backend.process.returncode == 0
     wait_for(lambda: not members(session), "the end of every process")
+
+
+def test_cells_outlive_the_supervisor_and_say_when_their_own_process_died(
+    backend: SupervisorClient,
+) -> None:
+    store, process = backend.store, backend.process
+    long = LONG.replace(data_seed=6)
+    configs = [long, *(SHORT.replace(data_seed=n) for n in range(7, 10))]
+    keys = [config.key for config in configs]
+    cells.ask(store, configs, "map", "a")
+
+    def at_work() -> int:
+        opened = cells.opened(store, keys, "a")
+        return opened.runs[long.key] if opened and long.key in opened.running else 0
+
+    wait_for(at_work, "the long cell")
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: backend.ensure() or store.supervisor()[1], "another supervisor")
+    run = wait_for(at_work, "the long cell again") and at_work()
+    query = "SELECT pid FROM runs WHERE id = ?"
+    os.kill(store.db.connection.execute(query, (run,)).fetchone()["pid"], signal.SIGKILL)
+    wait_for(lambda: cells.opened(store, keys, "a") is None, "the ends")
+    assert cells.failures(store, keys) == ["the training process was killed by signal 9"]
+    assert [store.latest(key) is not None for key in keys] == [False, True, True, True]
