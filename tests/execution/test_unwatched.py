@@ -41,9 +41,10 @@ LARGE = LONG.replace(batch=64, steps=2000)
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Path]]:
-    """The store of a shared server that gives a run 3 s and has memory for a LARGE one, and its log."""
+    """The store of a shared server that gives a run 6 s and has memory for a LARGE one, and its log. With
+    less, a test that gets no core for a moment has not told that it watches."""
     folder, gib = tmp_path_factory.mktemp("shared"), estimated_gib(LARGE) + estimated_gib(LONG) / 2
-    with supervisor(folder, grace=3.0, said=folder / "said", slots=2, all_gib=gib):
+    with supervisor(folder, grace=6.0, said=folder / "said", slots=2, all_gib=gib):
         yield Store(folder), folder / "said"
 
 
