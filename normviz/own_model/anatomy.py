@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from . import placement, scheme_of, source, stack
+from .hooks import EagerStance
 from .judge import Branch, Judged, Sublayer
 from .lint import lint
 from .report import Anatomy, NormFound, StackFound
@@ -67,6 +68,16 @@ def trace_model(
 ) -> placement.Trace:
     """Follow a model with the first of its inputs that reaches a block. Raises ValueError."""
     stacks = stack.find_stacks(model, blocks)
+    eager = EagerStance()  # compiled modules show nothing, and would be compiled for this pass
+    try:
+        return _traced(model, inputs, stacks)
+    finally:
+        eager.remove()
+
+
+def _traced(
+    model: nn.Module, inputs: tuple[Callable[[], Any], ...], stacks: Sequence[stack.Stack]
+) -> placement.Trace:
     failed: placement.Untraced | None = None
     for run in inputs:
         try:
