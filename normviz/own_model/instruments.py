@@ -101,7 +101,7 @@ class Instruments:
     def _clean(self) -> None:
         """Forget what was recorded of the present step."""
         self.passes = 0
-        self.is_live = False
+        self.is_live = self.is_paused = False
         self.has_failed = False
         self.calls: list[Call] = []
         self.seen: list[int] = [0] * self.depth
@@ -118,7 +118,9 @@ class Instruments:
         self.squares: dict[int, Tensor] = {}
         self.left: Sizes = {}
         self.taken: Sizes = {}
-        self.samples: list[list[tuple[list[Tensor], Tensor]]] = [[] for _ in range(self.depth)]
+        self.samples: list[list[tuple[list[nn.Parameter], Tensor]]] = [
+            [] for _ in range(self.depth)
+        ]
         self.scale: Tensor | None = None
 
     def _fresh(self) -> Row:
@@ -184,6 +186,11 @@ class Instruments:
         self.passes += 1
         self.number += 1
         self.seen = [0] * self.depth
+
+    def pause(self) -> None:
+        """Measure no further pass of this step: the optimizer asks for the loss elsewhere."""
+        self.is_paused = True
+        self.is_live = False
 
     def _exit_flows(self) -> None:
         for index, own, _, _ in reversed(self.open):
@@ -343,7 +350,7 @@ class Instruments:
 
     @torch.no_grad()
     def _gradient(self, key: tuple[int, int], gradient: Tensor) -> None:
-        if not self.is_armed or key not in self.hooked:
+        if not self.is_armed or self.is_paused or key not in self.hooked:
             return
         self.backward_began()
         g = gradient.detach()
@@ -377,7 +384,7 @@ class Instruments:
 
     def backward_began(self) -> None:
         """A backward pass reaches what was hooked. Its end is waited for."""
-        if self._in_task or not in_backward():
+        if self._in_task or self.is_paused or not in_backward():
             return
         if self.was_thrown():
             self.on_thrown()

@@ -53,6 +53,10 @@ def series(step: Step, keys: tuple[str, ...]) -> dict[str, float]:
     return {f"normviz/{name}": x for name, x in found.items() if not math.isnan(x)}
 
 
+def _notes(result: Result) -> list[str]:
+    return list(result.config.notes) if isinstance(result.config, Observed) else []
+
+
 class _Wandb:
     """`wandb.run`, or a run of its own."""
 
@@ -71,7 +75,7 @@ class _Wandb:
             self.run.log(values, commit=self.is_own)
 
     def end(self, result: Result) -> None:
-        self.run.summary.update({"normviz/missing": list(result.config.notes)})
+        self.run.summary.update({"normviz/missing": _notes(result)})
         if self.is_own:
             self.run.finish()
 
@@ -114,7 +118,7 @@ class _TensorBoard:
         self.writer.flush()
 
     def end(self, result: Result) -> None:
-        self.writer.add_text("normviz/missing", "\n\n".join(result.config.notes))
+        self.writer.add_text("normviz/missing", "\n\n".join(_notes(result)))
         self.writer.close()
 
 

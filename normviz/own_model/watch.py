@@ -337,7 +337,7 @@ class Watch:
             one.weight = torch.tensor(weight, dtype=torch.float64)
         elif is_tensor and value.requires_grad:
             one.is_hooked = True
-            one.is_divided = type(value.grad_fn).__name__ in ("DivBackward0", "MulBackward0")
+            one.is_divided = _is_divided(value)
             value.register_hook(weakly(self._weighed, one))
         self._losses.append(one)
 
@@ -387,9 +387,9 @@ class Watch:
         """Measure the gradients: now, or after the closure that computes them, as Lightning gives one."""
         if not self._owns(optimizer) or self._closure is not None:
             return None
-        if any(one is optimizer for one in self._optimizers):
-            self._end_step(begins=False)
         closure = args[1] if len(args) > 1 else kwargs.get("closure")  # args[0] is the optimizer
+        if any(one is optimizer for one in self._optimizers):
+            self._end_step(begins=callable(closure))
         if not callable(closure):
             self._measure_gradients(optimizer)
             return None
@@ -399,6 +399,8 @@ class Watch:
             if self._closure is None:
                 self._measure_gradients(optimizer)
             self._closure = id(optimizer)  # an optimizer that asks again does so elsewhere
+            if (instruments := self.instruments) is not None:
+                instruments.pause()
             return loss
 
         if len(args) > 1:
@@ -829,8 +831,8 @@ def _check(every: Any, probes: Any, to: Any, show: Any) -> None:
         raise ValueError(f"show is {show!r}, allowed is 'terminal' or None")
     if to not in ("store", None, *TRACKERS) and Path(to).suffix not in (".html", ".zip"):
         raise ValueError(
-            f"to is {str(to)!r}, allowed is 'store', 'wandb', 'trackio', 'tensorboard', a path that ends in "
-            ".html (a replay) or .zip (Parquet tables), or None"
+            f"to is {str(to)!r}, allowed is 'store', a path that ends in .html (a replay) or .zip (Parquet "
+            f"tables), {', '.join(map(repr, TRACKERS))}, or None"
         )
 
 
@@ -858,6 +860,18 @@ def _inner_optimizers(given: Any) -> list[Any]:
             )
         found.append(innermost)
     return found
+
+
+def _is_divided(loss: Tensor) -> bool:
+    """Whether the last thing that happened to a loss is a division, or a product with a number below 1."""
+    made = type(loss.grad_fn).__name__
+    if made != "MulBackward0":
+        return made == "DivBackward0"
+    try:
+        factor = loss.grad_fn._saved_other  # pyrefly: ignore[missing-attribute]
+    except RuntimeError:  # its backward pass has come
+        return False
+    return isinstance(factor, Tensor) and factor.device.type == "cpu" and 0 < float(factor) < 1
 
 
 def _rate(optimizer: Any) -> float:
@@ -895,7 +909,7 @@ def _loss_in(output: Any) -> Tensor | None:
     """The loss in what a model returned: what is called so, or the only number with a gradient."""
     named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(named, Tensor) and named.numel() == 1:
-        return named.reshape(())
+        return named
     parts = output if isinstance(output, list | tuple) else (output,)
     numbers = [x for x in parts if isinstance(x, Tensor) and x.ndim == 0 and x.requires_grad]
     return numbers[0] if len(numbers) == 1 else None
