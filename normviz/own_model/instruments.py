@@ -150,15 +150,23 @@ class Instruments:
         for index, block in enumerate(self.stack.blocks):
             self._hooks.before(block, weakly(self._enters, index))
             self._hooks.after(block, weakly(self._leaves, index), always=True)
-        if "torch._dynamo" in sys.modules:  # a compiled model runs its own code in this step
+        if (
+            "torch._dynamo" in sys.modules and self._stance is None
+        ):  # a compiled model runs its own code in this step
             self._stance = EagerStance()
 
-    def disarm(self) -> None:
-        """Begin a step that is not recorded, without hooks on blocks."""
-        self._hooks.remove()
+    def compile_again(self) -> None:
+        """Let compiled modules run their compiled code."""
         if self._stance is not None:
             self._stance.remove()
             self._stance = None
+
+    def disarm(self, inside: bool = False) -> None:
+        """Begin a step that is not recorded, without hooks on blocks. Compiled code comes back later if this
+        is `inside` of a compiled module's call."""
+        self._hooks.remove()
+        if not inside:
+            self.compile_again()
         self._exit_flows()
         self._clean()
         self.is_armed = False

@@ -127,6 +127,7 @@ class Watch:
         self.is_main = _rank() == 0
         self.is_sharded = any(hasattr(p, "device_mesh") for p in inner.parameters())
         self._model = weakref.ref(model)
+        self._in_place = getattr(model, "_compiled_call_impl", None) is not None
         instruments = Instruments(inner, stack, scaler)
         self._instruments = weakref.ref(instruments)
         self.notes = instruments.notes
@@ -439,10 +440,13 @@ class Watch:
                 instruments.updates()
             except Exception as error:
                 instruments.failed(error)
-        elif not instruments.is_armed and self._records(self._ended + 1):
+        elif not instruments.is_armed:
             # Here, because a compiled model does not say that its forward pass begins.
-            self._recorded = self._ended + 1
-            instruments.arm()
+            if self._records(self._ended + 1):
+                self._recorded = self._ended + 1
+                instruments.arm()
+            else:
+                instruments.compile_again()
 
     def step(self, loss: Tensor | float | None = None) -> None:
         """Tell the loss of the present step, where the model's output has none: once a step, or for each of
@@ -505,7 +509,7 @@ class Watch:
                 self._recorded = self._ended
                 instruments.arm()
             else:
-                instruments.disarm()
+                instruments.disarm(self._in_place and self._inside is not None)
         due = time.perf_counter() - self._flushed >= FLUSH_SECONDS or self._ended == 1
         if due or (row is not None and self._reads_each):
             self._read()

@@ -502,7 +502,7 @@ class Run:
 
 
 class Trackio(Run):
-    def log(self, metrics: dict[str, float], step: int | None = None) -> None:  # pyrefly: ignore[bad-override]
+    def log(self, metrics: dict[str, float], step: int | None = None) -> None:
         self.rows.append((metrics, step))
 
 
