@@ -674,6 +674,7 @@ def _state_of(grad: Tensor | None) -> tuple[int, int]:
 
 
 def in_backward() -> bool:
+    """Whether this is called from inside of a backward pass."""
     return torch._C._current_graph_task_id() != -1
 
 
