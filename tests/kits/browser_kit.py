@@ -170,6 +170,12 @@ def opened(page: Page, address: str, charts: int = 3) -> Page:
     return page
 
 
+def from_menu(page: Page, menu: str, name: str) -> None:
+    """Open a page by a menu of the navigation."""
+    page.get_by_test_id("stTopNavSection").filter(has_text=menu).click()
+    page.get_by_test_id("stTopNavPopover").get_by_text(name).click()
+
+
 def chip(page: Page, lane: int) -> str:
     """The verdict of a lane as the page shows it now; empty while there is none."""
     return text_now(page, f".st-key-card_{lane} .stMarkdownBadge")

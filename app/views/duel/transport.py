@@ -143,7 +143,7 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             f"up to about {training.LONGEST_SECONDS:g} s, on a shared server only while no run "
             "waits. Longer runs need a click on Train.",
         )  # fmt: skip
-        st.page_link(page_links.named("Runs"), label="Earlier runs")
+        st.page_link(page_links.at("runs"), label="Earlier runs")
 
 
 def _open(lanes: list[Lane]) -> list[Run]:
