@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from normviz.formats import listed
-
 Branch = Literal["attention", "ffn"]
 Matrix = Literal["query_key", "value", "out", "up", "down"]
 
@@ -259,8 +257,8 @@ class Scheme:
             return ""
         scaled = [w for slot, w in SCALED.items() if any(getattr(at, slot) != ONE for at in every)]
         (norms,) = normed
-        words = f"norms {listed(norms)}" if norms else "has no norm in its blocks"
-        more = f", and scales {listed(scaled)}" if scaled else ""
+        words = f"norms {' and '.join(norms)}" if norms else "has no norm in its blocks"
+        more = f", and scales {' and '.join(scaled)}" if scaled else ""
         return f"{words}{more}".replace(
             "a branch and what leaves a branch", "a branch and what leaves it"
         )
