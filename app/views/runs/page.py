@@ -1,4 +1,4 @@
-"""The Runs page: all stored runs, newest first, those of sweeps and shipped ones last."""
+"""The History page: all stored runs, newest first, those of sweeps and shipped ones last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs chosen on the Runs page: which, how they differ, and buttons to open, stop or delete them.
+"""The runs chosen on the History page: which, how they differ, and buttons to open, stop or delete them.
 
 The choice is in the session state, so runs stay chosen on other pages of the list.
 """
