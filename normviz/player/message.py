@@ -20,7 +20,7 @@ from ..catalog import PROBES
 from ..charts.palette import COMPARING, PALETTE, paper
 from ..observed import configured
 from ..runs import Recording
-from ..runs.lane import Lane
+from ..runs.lane import Lane, lacking
 from .specs import Axes, ChartOptions, axes, specs, walkable
 from .walk import CARRIED, walk
 
@@ -122,7 +122,6 @@ def _charts(
 
 def _findings(lanes: Sequence[Lane], probe: str, drawn: Axes) -> dict[str, str]:
     """What each chart shows, in words."""
-    lacking = charts.sentences.lacking
     have, lack = [x for x in lanes if not x.recording.lacks(probe)], lacking(lanes, probe)
     sentences = {
         f"heat{i}": " ".join(lacking([lane], probe) or [charts.heatmap.finding(lane, probe)])
@@ -180,7 +179,7 @@ def _about(lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions
             for lane, style in zip(lanes, styles, strict=True)
         ],
         "probes": choices(offered(lanes, probe), elsewhere),
-        "lacking": " ".join(charts.sentences.lacking(lanes, probe)),
+        "lacking": " ".join(lacking(lanes, probe)),
         "palette": coded(PALETTE),
         "comparing": coded(COMPARING),
     }

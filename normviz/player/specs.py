@@ -10,8 +10,7 @@ from .. import charts
 from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec, unchecked
 from ..charts.scale import Domain
-from ..charts.sentences import units
-from ..runs.lane import Lane
+from ..runs.lane import Lane, units
 
 View = Literal["heat", "ratio", "lines", "walk"]
 """The chart below loss and bars: a heatmap per lane, the first lane's values divided by the
