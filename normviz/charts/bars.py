@@ -17,16 +17,16 @@ import numpy as np
 from normviz.catalog.probes import PROBES
 from normviz.formats import number
 from normviz.runs import Recording
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, divergences
 from normviz.runs.recording import LayerValues
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
 from .palette import RED, LaneStyle, ink, lane_color
 from .scale import Domain
-from .sentences import SOLVED, divergences
 
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
+SMALL_LOSS = 1e-3  # below it small gradients go with success, not with vanishing
 
 
 def spec(
@@ -158,9 +158,9 @@ def finding(lanes: Sequence[Lane], probe: str, cursor: int | None = None) -> str
     if not parts:
         return "Nothing has been recorded yet."
     solved = [
-        f"The loss of {lane.title} is below {SOLVED:g}: small gradients go with success here."
+        f"The loss of {lane.title} is below {SMALL_LOSS:g}: small gradients go with success here."
         for lane in lanes
-        if probe.startswith("grad") and len(loss := lane.recording.losses) and loss[-1] < SOLVED
+        if probe.startswith("grad") and len(loss := lane.recording.losses) and loss[-1] < SMALL_LOSS
     ]
     return " ".join(
         [f"{PROBES[probe].axis_label}. {'; '.join(parts)}.", *solved, *divergences(lanes)]

@@ -12,10 +12,9 @@ from contextlib import suppress
 
 import streamlit as st
 
-from normviz.config import ConfigError
+from normviz.config import ConfigError, seeded
 from normviz.limits import SEEDS
 from normviz.runs import Run
-from normviz.runs.seeds import seeded
 
 from ...asgi import live_page
 from ...session import duel, training, visitor
