@@ -8,6 +8,7 @@ A document marks each with `[[[cog documents.NAME() ]]]` and `[[[end]]]`, and co
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import MAPS
 from normviz.studies.maps.summary import frontier
+
+from . import attack
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
@@ -120,6 +123,31 @@ def hosted_limits() -> None:
         f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
+
+
+def attacks() -> None:
+    """What visitors felt without and with each attack, and the memory of the server."""
+    found = json.loads(attack.FILE.read_text())
+    print(found["words"] + ".\n")
+    print("| attack | page, s | click, s | updates a second | server, MiB | all, MiB | outcome |")
+    print("|---" * 7 + "|")
+    for row in found["rows"]:
+        felt = (
+            " → ".join(
+                f"{row[when][what][0]:.{n}f} ({row[when][what][1]:.{n}f})"
+                for when in ("without", "during")
+            )
+            for what, n in attack.SEEN.items()
+        )
+        memory = (", ".join(f"{mib:.0f}" for mib in row[which]) for which in ("server", "all"))
+        print(
+            "| "
+            + " | ".join([row["name"], *felt, *memory, "; ".join(row["wrong"]) or "held"])
+            + " |"
+        )
+    print()
+    for name, (does, many) in attack.ATTACKS.items():
+        print(f"* {name}: {many} at a time. {inspect.getdoc(does)}")
 
 
 if __name__ == "__main__":
