@@ -48,7 +48,7 @@ def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(cho
         first, second = box.get("html")
         assert box.label == one.label and escape(one.answer.text) in first.proto.body
         assert all(escape(line.label) in second.proto.body for line in one.lines)
-        assert [words_of(words) for words in box.caption] == [one.symbols] * bool(one.symbols)
+        assert [words.value for words in box.caption] == [one.symbols] * bool(one.symbols)
 
 
 def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) -> None:
@@ -57,7 +57,7 @@ def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) ->
     places = [text.index(escape(part)) for part in said if part]
     assert places == sorted(places) and len(places) == len(said) - (not it.differs)
     assert places[-1] < text.index('<section class="choose-card"')
-    assert "No map goes beyond 64 blocks" in text
+    assert "More than 64 blocks: not measured" in text
 
 
 def test_another_answer_changes_cards_and_address(choose) -> None:
