@@ -23,7 +23,7 @@ class Standard:
 
 
 DEPTHS = "2,4,8,16,32,64"
-RATES = "0.0001,0.0003,0.001,0.003,0.01,0.03"
+RATES = "0.0001,0.0003,0.001,0.003,0.01,0.03,0.1"
 
 MAPS: Registry[Standard] = Registry(
     "map",
@@ -32,14 +32,14 @@ MAPS: Registry[Standard] = Registry(
             "torch",
             "Depth × learning rate",
             "With PyTorch's initialisation: at which depths and learning rates does each placement train?",
-            {"scheme": "post,pre,peri", "init": "torch", "depth": DEPTHS, "lr": f"{RATES},0.1",
+            {"scheme": "post,pre,peri", "init": "torch", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
             "depth", "lr",
         ),
         Standard(
             "xavier",
             "The same, Xavier",
-            "The same depths, and rates to 0.03, with branches that start about 2.3 times as strong.",
+            "The same depths and learning rates, with branches that start about 2.3 times as strong.",
             {"scheme": "post,deepnorm,pre,peri,none", "init": "xavier", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
             "depth", "lr",

@@ -245,7 +245,11 @@ def test_a_placement_is_named_alone_only_where_all_others_are_told_apart(
 def test_what_tied_placements_differ_in_at_higher_rates_is_said_where_it_was_measured() -> None:
     said = guide(Answers(depth="16", tuned="yes")).differs
     assert "trained at 0.03" in said and "DeepNorm did not train at 0.03" in said
-    assert guide(Answers(depth="4")).differs == ""
+    assert guide(Answers(depth="4")).differs == (
+        "At higher rates they differ: Pre-LN still fell at 0.1; Peri-LN trained at 0.1; "
+        "DeepNorm did not train at 0.1."
+    )
+    assert guide(Answers(start="existing")).differs == ""
 
 
 def test_the_scope_is_that_of_the_runs() -> None:
