@@ -29,8 +29,8 @@ from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import point
-from normviz.studies.maps.standard import MAPS
-from normviz.studies.maps.summary import frontier
+from normviz.studies.maps.standard import DEPTHS
+from normviz.studies.maps.summary import edge_rows
 
 from . import attack
 
@@ -68,23 +68,17 @@ def _range(losses: Sequence[float | None]) -> str:
 
 
 def rates() -> None:
-    """The largest learning rate at which each placement of the standard maps trains, by depth."""
+    """Up to which learning rate half of the seeds train, by placement of the standard maps and depth."""
     names = {"torch": "PyTorch init", "xavier": "Xavier"}
     files = (shipped("assets") / "maps").glob("*.npz")
     ship = {it.key: it for file in files for it in load(file)}
-    print(f"| blocks | 2 | 4 | 8 | 16 | 32 | 64 |\n{'|---' * 7}|")
+    print(f"| blocks | {' | '.join(DEPTHS.split(','))} |\n|---{'|---' * len(DEPTHS.split(','))}|")
     for key, init in names.items():
         grid = standard(key).grid
         cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
         found = [point(cell, ship[cell.key]) for cell in cells]
-        for scheme in MAPS[key].words["scheme"].split(","):
-            edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
-            said = " | ".join(
-                f"none in {grid.base.steps} steps" if edge.rate is None
-                else f"{'≥ ' * edge.is_last}{edge.rate:g}"
-                for edge in edges
-            )  # fmt: skip
-            print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
+        for name, edges in edge_rows(grid, found, "depth").items():
+            print(f"| {name}, {init} | {' | '.join(edges.values())} |")
 
 
 def placements() -> None:
