@@ -414,7 +414,7 @@ MUTATIONS = (
         "tests/runs/test_outcome.py tests/app/test_page_outcome.py",
     ),
     Mutation(
-        "data-seed-not-moved", "normviz/runs/seeds.py",
+        "data-seed-not-moved", "normviz/config.py",
         "data_seed=config.data_seed + k", "data_seed=config.data_seed",
         "a seed not moved: repeats see the same batches",
         "tests/runs/test_outcome.py tests/studies/maps tests/export/test_export_seeds.py",
@@ -588,6 +588,11 @@ MUTATIONS = (
         "a map's frontier is that of the best seed", "tests/studies/maps tests/lessons/choose",
     ),
     Mutation(
+        "limit-of-the-best-seed", "normviz/studies/maps/summary.py",
+        "min(limits.values()) or None", "max(limits.values()) or None",
+        "an interval without the seed that trains at the lowest rates only", "tests/studies/maps",
+    ),
+    Mutation(
         "map-link-without-seeds", "normviz/studies/maps/link.py",
         '"up": self.up, "seeds": str(self.grid.seeds)}', '"up": self.up}',
         "a link parameter lost: the seeds of a map", "tests/studies/maps tests/app/test_page_maps.py",
@@ -639,6 +644,11 @@ MUTATIONS = (
         'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
         'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/lessons/choose",
+    ),
+    Mutation(
+        "noise-is-advice", "normviz/lessons/choose/picks.py",
+        "gaps[it].difference < EQUAL or not gaps[it].differs", "gaps[it].difference < EQUAL",
+        "a difference that the seeds do not tell apart is advice", "tests/lessons/choose",
     ),
     # labs
     Mutation(
