@@ -74,7 +74,8 @@ class Task(ABC):
         inputs, targets = more.held_out() or usual
         if len(inputs) != more.batch_size:
             return [usual]
-        return list(zip(np.split(inputs, batches), np.split(targets, batches), strict=True))
+        rows = np.split(np.arange(more.batch_size), batches)
+        return [(inputs[some], targets[some]) for some in rows]
 
     @abstractmethod
     def _make(self, rng: np.random.Generator) -> tuple[Inputs, Tokens]: ...

@@ -27,7 +27,8 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
     if not claim.arms:
         return f"counted in the census, {result.date}"
-    takes = duration(core_seconds(claim, result, result.seeds))
+    sets = [n for _, n in result.sets] or [result.seeds]
+    takes = duration(sum(core_seconds(claim, result, seeds) for seeds in sets))
     return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core"
 
 
