@@ -8,16 +8,20 @@ A document marks each with `[[[cog documents.NAME() ]]]` and `[[[end]]]`, and co
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from pkgutil import iter_modules
 
 from cogapp import Cog
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import SCHEMES, schemes
 from normviz.home import shipped
+from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
 from normviz.limits import MAX_LANES
 from normviz.policy import SHARED
@@ -28,8 +32,10 @@ from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import MAPS
 from normviz.studies.maps.summary import frontier
 
+from . import attack
+
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "assets/deploy/README.md")
+DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -81,6 +87,26 @@ def rates() -> None:
             print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
 
 
+def placements() -> None:
+    """Each placement with its equation in a model of 12 blocks, and the file of its record."""
+    print("| placement | key | equation | norms at the ends | record |\n|---|---|---|---|---|")
+    files = {it.key: f"{name}.py" for _, name, _ in iter_modules(schemes.__path__)
+             for it in import_module(f"{schemes.__name__}.{name}").SCHEMES}  # fmt: skip
+    for it in SCHEMES:
+        lines = formula(it.key, 12)
+        said = "; ".join(
+            f"{where}: `{plain(line)}`" if len(lines) > 1 and where else f"`{plain(line)}`"
+            for where, line in lines
+        ).replace("|", "\\|")
+        ends = ["embedding"] * it.embed_norm + ["final"] * it.final_norm
+        file = files[it.key]
+        label = it.label.replace("*", "\\*")
+        print(
+            f"| {label} | `{it.key}` | {said} | {' and '.join(ends) or 'none'} | "
+            f"[{file}](schemes/{file}) |"
+        )
+
+
 def hosted_limits() -> None:
     """What a shared server allows."""
     it = SHARED
@@ -97,6 +123,31 @@ def hosted_limits() -> None:
         f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
+
+
+def attacks() -> None:
+    """What visitors felt without and with each attack, and the memory of the server."""
+    found = json.loads(attack.FILE.read_text())
+    print(found["words"] + ".\n")
+    print("| attack | page, s | click, s | updates a second | server, MiB | all, MiB | outcome |")
+    print("|---" * 7 + "|")
+    for row in found["rows"]:
+        felt = (
+            " → ".join(
+                f"{row[when][what][0]:.{n}f} ({row[when][what][1]:.{n}f})"
+                for when in ("without", "during")
+            )
+            for what, n in attack.SEEN.items()
+        )
+        memory = (", ".join(f"{mib:.0f}" for mib in row[which]) for which in ("server", "all"))
+        print(
+            "| "
+            + " | ".join([row["name"], *felt, *memory, "; ".join(row["wrong"]) or "held"])
+            + " |"
+        )
+    print()
+    for name, (does, many) in attack.ATTACKS.items():
+        print(f"* {name}: {many} at a time. {inspect.getdoc(does)}")
 
 
 if __name__ == "__main__":
