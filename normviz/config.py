@@ -170,6 +170,9 @@ class RunConfig(BaseModel):
     family: Annotated[str, Setting("family", choices=catalog.FAMILIES)] = "decoder"
     patch_norm: Annotated[str, Setting(
         "norm on the patches", choices=catalog.PATCH_NORMS, group="Model", axis=None)] = "off"
+    held_out_batches: Annotated[int, Setting(
+        "held-out batches", "batches that the held-out loss of the last step reads; earlier ones read one",
+        Range(1, 256, whole=True), group="Data", axis="1,4,16", training=True)] = 1
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:

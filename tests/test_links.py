@@ -122,7 +122,7 @@ V1 = {
     "init_seed": "0", "data_seed": "0", "device": "auto", "lr_edits": "none", "positions": "learned",
     "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
     "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
-    "weight_gain": "1.0", "family": "decoder", "patch_norm": "off",
+    "weight_gain": "1.0", "family": "decoder", "patch_norm": "off", "held_out_batches": "1",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,11 +25,11 @@ from ..studies.claims.sentences import (
     ORDER,
     as_json,
     basis,
+    by_set,
     changed_parts,
     chip,
     expected,
-    on_second_seeds,
-    otherwise,
+    splits,
 )
 from ..studies.claims.stored import (
     SECOND,
@@ -39,8 +39,10 @@ from ..studies.claims.stored import (
     folder,
     number_sentences,
     plain,
+    pooled,
     shipped_lanes,
     shipped_result,
+    shipped_sets,
     write,
 )
 from ..studies.maps import cores
@@ -80,8 +82,6 @@ def list_(context: typer.Context) -> None:
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
         if result is not None:
             typer.echo(f"     found: {finding(claim, result)}")
-            if but := otherwise(claim, result, shipped_result(claim, second=True)):
-                typer.echo(f"     {but}")
         how = f"{claim.seeds} seeds, about {took}" if claim.arms else claim.scope
         typer.echo(f"     {claim.source}; {how}")
 
@@ -93,7 +93,7 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         results = [(claim, shipped_result(claim)) for claim in read_keys(keys)]
         print_json(
             [
-                card_json(claim, result, shipped_result(claim, second=True))
+                card_json(claim, result, shipped_sets(claim))
                 for claim, result in results
                 if result is not None
             ]
@@ -106,8 +106,7 @@ def show(keys: Keys, as_json_: Json = False) -> None:
         if result is not None:
             typer.echo(explained(claim, result))
             if claim.arms:
-                second = shipped_result(claim, second=True)
-                typer.echo(f"checked  {on_second_seeds(claim, result, second)}")
+                typer.echo(f"sets     {by_set(claim, shipped_sets(claim))}")
         typer.echo(f"run it   normviz claims run {claim.key}")
         if claim.arms:
             typer.echo(f"its duel ?{encode(shipped_lanes(claim))}")
@@ -151,35 +150,35 @@ def check(
             metavar="[C1 C2 ... | all]", help="Keys of claims to run", show_default=False
         ),
     ] = None,
-    first: First = 100,
+    first: First = 200,
     seeds: Seeds = None,
     processes: Processes = None,
     data: Data = None,
     as_json_: Json = False,
 ) -> None:
-    """Run claims again on seeds that did not ship, and list the verdicts that change. Without keys:
-    list what such a check of all claims found, which ships.
+    """Run claims again on seeds that did not ship, and list the verdicts that change. Without keys: list
+    what the two sets of seeds that ship say alone, where it is another thing than all seeds say.
     """
-    if keys:
-        results: Iterable[tuple[Claim, ClaimResult | None]] = followed(
-            read_keys(keys), data, seeds, processes, first
-        )
-    else:
-        results = [(claim, shipped_result(claim, second=True)) for claim in CLAIMS if claim.arms]
+    if not keys:
+        _check_sets(as_json_)
+        return
     changed, same, missing = list[dict[str, Any]](), 0, list[str]()
-    for claim, result in results:
-        ships = shipped_result(claim)
-        if ships is None or result is None:
+    for claim, result in followed(read_keys(keys), data, seeds, processes, first):
+        if (ships := shipped_result(claim)) is None:
             missing.append(claim.key)
             continue
-        first = result.first
         there, here = ships.verdict(claim), result.verdict(claim)
         if there.outcomes == here.outcomes:
             same += 1
             continue
         parts = [
-            {"says": says, "shipped": was.outcome, "now": now.outcome, "evidence": now.evidence}
-            for says, was, now in changed_parts(there, here)
+            {
+                "says": part.title,
+                "shipped": was.outcome,
+                "now": now.outcome,
+                "evidence": now.evidence,
+            }
+            for part, was, now in changed_parts(there, here)
         ]
         changed.append(
             {"claim": claim.key, "shipped": there.kind, "now": here.kind, "parts": parts}
@@ -203,13 +202,47 @@ def check(
             )
 
 
+def _check_sets(as_json_: bool) -> None:
+    """The claims of which a set of seeds alone has another outcome in a part than all seeds."""
+    shown, same = list[dict[str, Any]](), 0
+    for claim in CLAIMS:
+        sets = shipped_sets(claim)
+        if len(sets) < 2:
+            continue
+        if not (found := splits(claim, sets)):
+            same += 1
+            continue
+        verdict = pooled(claim, sets).verdict(claim)
+        parts = [
+            {"says": split.part.title, "sets": split.sets, "all": split.together.outcome,
+             "evidence": split.together.evidence}
+            for split in found
+        ]  # fmt: skip
+        alone = [result.verdict(claim).kind for result in sets]
+        shown.append({"claim": claim.key, "sets": alone, "all": verdict.kind, "parts": parts})
+    if as_json_:
+        print_json(shown)
+        return
+    verdicts = sum({*one["sets"]} == {one["all"]} for one in shown)
+    typer.echo(
+        f"{same + len(shown)} claims, each on two sets of seeds and on all together: {same} with the same "
+        f"outcome in every part, {verdicts} with the same verdict and another part, "
+        f"{len(shown) - verdicts} with another verdict"
+    )
+    for one in shown:
+        typer.echo(f"{one['claim']}: {', '.join(one['sets'])} -> {one['all']}")
+        for part in one["parts"]:
+            outcomes = f"{', '.join(part['sets'])} -> {part['all']}"
+            typer.echo(f"    {part['says']}: {outcomes} ({part['evidence']})")
+
+
 def card_json(
-    claim: Claim, result: ClaimResult, second: ClaimResult | None = None
+    claim: Claim, result: ClaimResult, sets: Sequence[ClaimResult] = ()
 ) -> dict[str, Any]:
     """A result with its figure's points, as the card shows both."""
     from ..studies.claims.figure import points
 
-    return {**as_json(claim, result, second), "points": plain(points(claim, result))}
+    return {**as_json(claim, result, sets), "points": plain(points(claim, result))}
 
 
 def print_json(value: Any) -> None:

@@ -7,6 +7,7 @@ loss, where it is known. Both are computed here, in nats, and not hard-coded.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import TypeAlias
 
 import numpy as np
@@ -50,7 +51,7 @@ class Task(ABC):
 
     def tensors(self, step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets [B, T] of a step, on a device."""
-        return _placed(self.batch(step), device)
+        return placed(self.batch(step), device)
 
     def held_out(self) -> tuple[Inputs, Tokens] | None:
         """Inputs and targets [B, T] of one batch that training never reads, the same for every seed; None
@@ -60,15 +61,28 @@ class Task(ABC):
     def held_out_tensors(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Inputs and targets [B, T] of the held-out batch, on a device."""
         batch = self.held_out()
-        return None if batch is None else _placed(batch, device)
+        return None if batch is None else placed(batch, device)
+
+    def last_held_out(self, batches: int) -> list[tuple[Inputs, Tokens]]:
+        """What the held-out loss of the last step reads: so many batches, each as large as one of training;
+        the held-out batch where there is no more than that, and none where training reads everything."""
+        usual = self.held_out()
+        if usual is None or batches == 1:
+            return [] if usual is None else [usual]
+        more = copy(self)
+        more.batch_size *= batches
+        inputs, targets = more.held_out() or usual
+        if len(inputs) != more.batch_size:
+            return [usual]
+        rows = np.split(np.arange(more.batch_size), batches)
+        return [(inputs[some], targets[some]) for some in rows]
 
     @abstractmethod
     def _make(self, rng: np.random.Generator) -> tuple[Inputs, Tokens]: ...
 
 
-def _placed(
-    batch: tuple[Inputs, Tokens], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
+def placed(batch: tuple[Inputs, Tokens], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and targets on a device."""
     inputs, targets = (torch.from_numpy(x).to(device, non_blocking=True) for x in batch)
     return inputs, targets
 

@@ -31,6 +31,8 @@ T90 = (
     1.683, 1.682, 1.681, 1.680, 1.679, 1.679, 1.678, 1.677, 1.677,
 )  # fmt: skip
 """The same for 90 %: one-sided 95 %."""
+Z95, Z90 = 1.959964, 1.644854
+"""The normal distribution's two-sided quantiles."""
 Confidence = Literal["90 %", "95 %"]
 PAIRS = 3
 
@@ -48,9 +50,18 @@ class Interval:
 def interval(
     values: Sequence[float], ratio: bool = False, confidence: Confidence = "95 %"
 ) -> Interval | None:
-    """Student's interval of the mean, for at most 50 numbers; with `ratio` of the geometric mean. None
-    for fewer than two numbers, where one is not finite, or, of ratios, not above 0."""
+    """Student's interval of the mean; with `ratio` of the geometric mean. None for fewer than two numbers,
+    where one is not finite, or, of ratios, not above 0."""
     return _interval(tuple(values), ratio, confidence)
+
+
+def _student(n: int, confidence: Confidence) -> float:
+    """Student's two-sided quantile; beyond the table by its expansion in 1 / n (Abramowitz and Stegun,
+    26.7.5)."""
+    table, z = (T95, Z95) if confidence == "95 %" else (T90, Z90)
+    if n <= len(table):
+        return table[n - 1]
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
 
 
 @lru_cache(4096)  # the page of the claims asks for the same ones again and again
@@ -59,8 +70,8 @@ def _interval(values: tuple[float, ...], ratio: bool, confidence: Confidence) ->
     if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
         return None
     numbers = [math.log(x) for x in values] if ratio else list(values)
-    quantile = (T95 if confidence == "95 %" else T90)[n - 2]
-    mean, half = fmean(numbers), quantile * stdev(numbers) / math.sqrt(n)
+    half = _student(n - 1, confidence) * stdev(numbers) / math.sqrt(n)
+    mean = fmean(numbers)
     shown = math.exp if ratio else float
     return Interval(shown(mean), shown(mean - half), shown(mean + half), n)
 
@@ -105,7 +116,7 @@ def wilson(k: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval for a rate of which k of n trials are seen; (0, 1) without a trial."""
     if n == 0:
         return 0.0, 1.0
-    z = 1.959964
+    z = Z95
     middle = (k + z * z / 2) / (n + z * z)
     half = z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -13,11 +13,12 @@ from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 
 import torch
 
 from ..config import ConfigError, RunConfig, device_of
-from ..model.data import Characters, Task, make_task
+from ..model.data import Characters, Task, make_task, placed
 from ..model.families import build
 from ..model.flat import Flat, profile
 from ..model.init import initialise
@@ -97,6 +98,7 @@ def _train(
     runs, why = choose(engine, config, model, flat)
     evaluated = held_out_at(config)
     held_out = task.held_out_tensors(where)
+    at_last = [placed(batch, where) for batch in task.last_held_out(config.held_out_batches)]
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
@@ -122,7 +124,8 @@ def _train(
             runs.update(config, lr, grad_norm, layers)
         evaluation = None
         if held_out is not None and bad is None and step in evaluated:
-            evaluation = finite_or_inf(runs.evaluate(held_out))
+            read = at_last if step + 1 >= config.steps else [held_out]
+            evaluation = finite_or_inf(fmean(map(runs.evaluate, read)))
         yield Step(step, loss, lr, grad_norm, layers, evaluation, logit_rms)
         if bad is not None:
             yield bad

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -197,6 +198,8 @@ def _together(
     evaluated = held_out_at(c)
     held = [it for task in stack.distinct if (it := task.held_out()) is not None]
     held_out = stack.spread(held) if held else None
+    more = zip(*(task.last_held_out(c.held_out_batches) for task in stack.distinct), strict=True)
+    at_last = [stack.spread(batches) for batches in more]
     parameters = sum(p.numel() for p in stack.model.parameters())
     for i, (config, task) in enumerate(zip(configs, stack.tasks, strict=True)):
         yield (
@@ -218,7 +221,10 @@ def _together(
             stack.move(lr, [k / n if k is not None and n > k else 1.0 for k, n in clips], step + 1)
             for i in seen.keys() - bad.keys():
                 stack.add_update_ratio(i, seen[i][0], before[i])
-        its = stack.evaluate(held_out) if held_out is not None and step in evaluated else None
+        its = None
+        if held_out is not None and step in evaluated:
+            read = at_last if step + 1 >= c.steps else [held_out]
+            its = [fmean(losses) for losses in zip(*map(stack.evaluate, read), strict=True)]
         for i in list(alive):
             layers, logit_rms = seen.get(i, (None, None))
             evaluation = None if its is None or i in bad else finite_or_inf(its[i])

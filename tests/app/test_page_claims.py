@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.record import QUESTIONS
-from normviz.studies.claims.sentences import ORDER, as_json, chip, otherwise
-from normviz.studies.claims.stored import number_sentences, shipped_result
+from normviz.studies.claims.sentences import ORDER, as_json, chip
+from normviz.studies.claims.stored import number_sentences, shipped_result, shipped_sets
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +59,11 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
     assert [one.value for one in at.header] == [QUESTIONS[key] for key in QUESTIONS if key in asked]
     assert all(f"[{one.value}](#{one.proto.anchor})" in text(at) for one in at.header)
     for claim in CLAIMS:
-        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        result = shipped_result(claim)
         assert result is not None
-        it = as_json(claim, result, second)
+        it = as_json(claim, result)
         assert words_of_label(at.button(key=f"open_{claim.key}").label) == it["finding"]
         assert f"{result.verdict(claim).sentence} · {it['scope']}" in said
-        assert otherwise(claim, result, second) in said
     (row,) = [one for one in at.caption if one.value.endswith("· C9")]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
     for words, found in (("deepnorm bounds", ["C6", "E20"]), ("no such claim", [])):
@@ -97,13 +96,14 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
 def says_what_json_says(at: AppTest, key: str) -> None:
     """The open card has the verdict, parts, basis, numbers and check of `normviz claims show --json`."""
     claim, said = CLAIMS[key], words_of_label(text(at))
-    result, second = shipped_result(claim), shipped_result(claim, second=True)
+    result = shipped_result(claim)
     assert result is not None
-    it = as_json(claim, result, second)
+    it = as_json(claim, result, shipped_sets(claim))
     for part in it["parts"]:
-        assert f" {part['says']}: {part['outcome']} ({part['evidence']})" in said
+        title = "Control: " * part["control"] + part["says"]
+        assert f" {title}: {part['outcome']} ({part['evidence']})" in said
     assert f"**{sentence(result.verdict(claim).sentence)}**" in said
-    assert sentence(it["basis"]) in said and it["on_second_seeds"][1:] in said
+    assert sentence(it["basis"]) in said and it["by_set"] in said
     table = at.table[0].value
     assert list(table.index) == [one["label"] for one in it["numbers"].values()]
     assert list(table["measured"]) == list(number_sentences(claim, result).values())
@@ -116,10 +116,10 @@ def test_a_click_opens_and_closes_a_claim_whose_points_have_links(claims) -> Non
     says_what_json_says(at, "X3")
     assert "A click on a point opens the runs behind it in the duel." in text(at)
     links = [
-        re.findall(r"\[(\d)\]\(\./\?v=1&[^)]+\)", cell)
+        re.findall(r"\[(\d+)\]\(\./\?v=1&[^)]+\)", cell)
         for cell in at.table[0].value["duel of seed"]
     ]
-    assert links == [[]] * 15 + [["0", "1", "2", "3", "4"]] * 5
+    assert links == [[]] * 15 + [[str(seed) for seed in (*range(5), *range(100, 105))]] * 5
     checked(at.button(key="open_X3").click().run())
     assert not [b for b in at.button if b.key == "run_X3"]
 
@@ -143,7 +143,7 @@ def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.Mon
     monkeypatch.setattr(run_panel, "missing_here", lambda *_: [])
     monkeypatch.setattr(run_panel, "result_here", lambda *_: here)
     (said,) = claims(claim="C1").success
-    assert words_of(said).startswith("On this server: holds")
+    assert words_of(said).startswith("On this server: undecided")
     assert words_of(said).endswith(
         "Each part has the shipped outcome. " + computed_by(here.engines)
     )

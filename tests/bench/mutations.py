@@ -618,8 +618,8 @@ MUTATIONS = (
     ),
     Mutation(
         "holds-swapped", "normviz/studies/claims/rule.py",
-        'kind = "holds" if outcomes == {"true"} else "holds in part"',
-        'kind = "holds in part" if outcomes == {"true"} else "holds"',
+        'kind = "holds in part" if "false" in controls else "holds"',
+        'kind = "holds" if "false" in controls else "holds in part"',
         "wrong word: holds and holds in part are swapped", "tests/studies/claims/test_claims.py",
     ),
     Mutation(

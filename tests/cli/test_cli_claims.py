@@ -14,13 +14,14 @@ from normviz.cli import main
 from normviz.links import encode
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.rule import MARKS
-from normviz.studies.claims.sentences import ORDER, as_json, chip, on_second_seeds, otherwise
+from normviz.studies.claims.sentences import ORDER, as_json, by_set, chip
 from normviz.studies.claims.stored import (
     finding,
     folder,
     read_result,
     shipped_lanes,
     shipped_result,
+    shipped_sets,
 )
 
 
@@ -44,11 +45,10 @@ def test_the_list_has_every_claim_negative_results_first() -> None:
     kinds = [ORDER.index(chip(CLAIMS[key], shipped_result(CLAIMS[key]))) for key in heads]
     assert kinds == sorted(kinds)
     for claim in CLAIMS:
-        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        result = shipped_result(claim)
         assert result is not None
         found = f"{claim.label}: {claim.sentence}\n     found: {finding(claim, result)}\n"
-        but = otherwise(claim, result, second)
-        assert f"{chip(claim, result):20} {found}" + (f"     {but}\n" if but else "") in said.stdout
+        assert f"{chip(claim, result):20} {found}" in said.stdout
 
 
 def test_a_record_is_shown_with_rule_command_and_duel() -> None:
@@ -71,7 +71,7 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     assert "E15: 3 runs, at most about" in said.stderr
     assert "1 of 2 claims, about" in said.stderr
     assert "2 of 2 claims" not in said.stderr and "took" in said.stderr
-    assert "verdict  holds in part (1 of 3 parts true, 2 false)" in said.stdout
+    assert "verdict  contradicted (1 of 3 parts true, 2 false)" in said.stdout
     assert "         ✗ Pre-LN has 192: false (193)" in said.stdout
     assert "shipped  the same outcomes" in said.stdout
     assert read_result(out / "E15.json").numbers["pre"] == [193.0]
@@ -85,7 +85,7 @@ def test_a_check_on_other_seeds_lists_what_changes(
     said = normviz("claims", "check", "M2", *words)
     assert said.exit_code == 0, said.stderr
     assert said.stdout == (
-        "1 claims from seed 100 on: 1 with the same outcome in every part, 0 with the same verdict and "
+        "1 claims from seed 200 on: 1 with the same outcome in every part, 0 with the same verdict and "
         "another part, 0 with another verdict\n"
     )
     ships = shipped_result(CLAIMS["E15"])
@@ -95,7 +95,7 @@ def test_a_check_on_other_seeds_lists_what_changes(
     monkeypatch.setattr("normviz.cli.claims.followed", lambda *_: [(CLAIMS["E15"], ships)])
     (changed,) = json.loads(normviz("claims", "check", "E15", *words, "--json").stdout)
     assert (changed["claim"], changed["shipped"], changed["now"]) == ("E15",) + (
-        "holds in part",
+        "contradicted",
     ) * 2
     (part,) = changed["parts"]
     assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
@@ -106,15 +106,18 @@ def test_terminal_and_json_agree_on_every_claim() -> None:
     """What `claims show` prints of each claim, and what JSON gives."""
     shown = normviz("claims", "show", "all").stdout.split("run it   ")
     for claim, text in zip(CLAIMS, shown, strict=False):
-        result, second = shipped_result(claim), shipped_result(claim, second=True)
+        result = shipped_result(claim)
         assert result is not None
-        one, lines = as_json(claim, result, second), text.splitlines()
+        one, lines = as_json(claim, result, shipped_sets(claim)), text.splitlines()
         assert any(line.startswith(f"verdict  {one['verdict']}") for line in lines)
         assert f"({one['basis']})" in text and claim.sentence == one["sentence"]
-        parts = [f"{it['says']}: {it['outcome']} ({it['evidence']})" for it in one["parts"]]
+        parts = [
+            f"{'Control: ' * it['control']}{it['says']}: {it['outcome']} ({it['evidence']})"
+            for it in one["parts"]
+        ]
         assert [line[11:] for line in lines if line[9:10] in MARKS.values()] == parts
         if claim.arms:
-            assert f"checked  {one['on_second_seeds']}" in lines
+            assert f"sets     {one['by_set']}" in lines
             assert {len(it["values"]) for it in one["numbers"].values()} == {len(one["seeds"])}
 
 
@@ -123,9 +126,9 @@ def test_json_has_numbers_seeds_and_the_duel_of_each_point() -> None:
     result = shipped_result(CLAIMS["X3"])
     assert result is not None
     assert found["numbers"]["post4"]["values"] == result.numbers["post4"]
-    assert found["seeds"] == list(range(5)) and found["scope"] == CLAIMS["X3"].scope
+    assert found["seeds"] == [*range(5), *range(100, 105)] and found["scope"] == CLAIMS["X3"].scope
     assert [(it["y"], it["seed"]) for it in found["points"][:5]] == [
-        (y, seed) for seed, y in enumerate(result.numbers["post"])
+        (y, seed) for seed, y in zip(range(5), result.numbers["post"], strict=False)
     ]
     assert all(it["link"].startswith("./?v=1&") for it in found["points"])
 
@@ -137,22 +140,16 @@ def test_the_check_that_ships_is_the_list_of_the_document() -> None:
     assert f"```text\n{said.stdout}```" in document
 
 
-def test_what_a_second_set_of_seeds_says_is_told_part_by_part() -> None:
-    claim, ships = CLAIMS["E15"], shipped_result(CLAIMS["E15"])
-    assert ships is not None
-    other = replace(ships, first=100, numbers={**ships.numbers, "pre": [192.0] * 5})
-    said = on_second_seeds(claim, ships, other)
-    assert (
-        said
-        == "seeds 100 to 104: holds in part, with another outcome of Pre-LN has 192: true (192)"
+def test_what_each_set_of_seeds_says_alone_is_told_part_by_part() -> None:
+    claim, sets = CLAIMS["E15"], shipped_sets(CLAIMS["E15"])
+    other = replace(sets[1], numbers={**sets[1].numbers, "pre": [192.0] * 5})
+    assert by_set(claim, [sets[0], other]) == (
+        "Each set of seeds alone (0 to 4, 100 to 104). Pre-LN has 192: false and true, together undecided"
     )
-    same = on_second_seeds(claim, ships, replace(ships, first=100))
-    assert same == "seeds 100 to 104: the same outcome in every part"
-    assert on_second_seeds(claim, ships, None) == "no second set of seeds was run"
-    assert otherwise(claim, ships, other) == (
-        "On seeds 100 to 104 this part is otherwise: Pre-LN has 192 (true, not false)."
+    assert by_set(claim, sets) == (
+        "Each set of seeds alone (0 to 4, 100 to 104) has the same outcome in every part"
     )
-    assert otherwise(claim, ships, replace(ships, first=100)) == otherwise(claim, ships, None) == ""
+    assert by_set(claim, sets[:1]) == "One set of seeds was run"
 
 
 @pytest.mark.slow

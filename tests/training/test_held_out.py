@@ -96,6 +96,35 @@ def test_of_a_text_it_reads_the_last_tenth() -> None:
     assert np.array_equal(found[0][:, 1:], found[1][:, :-1])
 
 
+@pytest.mark.parametrize("engine", ["tape", "eager"])
+def test_the_last_one_may_be_of_more_batches_and_changes_no_other_number(engine: str) -> None:
+    config = with_task(TINY, "prose_split").replace(steps=41)
+    model, task = begun = begin(config)
+    more = config.replace(held_out_batches=4)
+    assert more.key != config.key and "held_out_batches" not in config.canonical()
+    usual = steps(config, engine)
+    read = [e for e in train(more, begun=begun, engine=engine) if isinstance(e, Step)]
+    assert [step.loss for step in read] == [step.loss for step in usual]
+    earlier = [step.held_out for step in read[:-1]]
+    assert earlier == [step.held_out for step in usual[:-1]] and len({*earlier}) == 3
+    parts = task.last_held_out(4)
+    assert [inputs.shape for inputs, _ in parts] == [(4, 8)] * 4
+    wide = make_task(more.replace(batch=16)).held_out()
+    assert wide is not None
+    assert np.array_equal(wide[0], np.concatenate([inputs for inputs, _ in parts]))
+    with torch.no_grad():
+        loss = model.eval().loss(*map(torch.from_numpy, wide)).item()
+    assert read[-1].held_out == pytest.approx(loss, rel=1e-5) != usual[-1].held_out
+
+
+def test_what_is_read_as_a_whole_stays_whole() -> None:
+    digits = make_task(RunConfig(family="mlp"))
+    (whole,) = digits.last_held_out(3)
+    usual = digits.held_out()
+    assert usual is not None and whole[0] is not None and np.array_equal(whole[0], usual[0])
+    assert make_task(TINY.replace(task="prose")).last_held_out(3) == []
+
+
 def test_prose_has_none_and_says_so() -> None:
     assert make_task(TINY.replace(task="prose")).held_out() is None
     assert all(step.held_out is None for step in steps(TINY.replace(task="prose")))

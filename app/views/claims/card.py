@@ -6,8 +6,14 @@ import streamlit as st
 
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import Claim
-from normviz.studies.claims.sentences import basis, on_second_seeds
-from normviz.studies.claims.stored import ClaimResult, explained, shipped_lanes, shipped_result
+from normviz.studies.claims.sentences import basis, by_set
+from normviz.studies.claims.stored import (
+    ClaimResult,
+    explained,
+    shipped_lanes,
+    shipped_result,
+    shipped_sets,
+)
 
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence, source
@@ -42,10 +48,10 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     verdict = result.verdict(claim)
     st.markdown(f"**{literal(sentence(verdict.sentence))}**")
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
+    if claim.general:
+        st.caption("The claim is about all cases, so that one false part contradicts it.")
     if claim.arms:
-        second = shipped_result(claim, second=True)
-        again = on_second_seeds(claim, result, second)
-        st.caption(f"Checked: {literal(again)}." if second else sentence(again))
+        st.caption(sentence(literal(by_set(claim, shipped_sets(claim)))))
     if claim.changed:
         st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
     by = f" {computed_by(result.engines)}" if claim.arms else ""
@@ -53,7 +59,8 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
 
 
 def _rule(claim: Claim) -> None:
-    as_first = claim.arms and not claim.changed
+    has_controls = any(part.control for part in claim.rule)
+    as_first = claim.arms and not claim.changed and not has_controls
     st.markdown("**The rule, fixed before it was run**" if as_first else "**The rule**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     if not claim.arms:
@@ -63,19 +70,23 @@ def _rule(claim: Claim) -> None:
         )
         return
     st.caption(
-        "A part is true if an interval over the seeds, or over placements where the rule says so, lies "
-        "inside of what is claimed, false if it lies outside, else undecided. A run that still fell decides "
-        "nothing."
+        "The verdict is about the parts that are no controls. A part is true if an interval over the "
+        "seeds, or over placements where the rule says so, lies inside of what is claimed, false if it lies "
+        "outside, else undecided. A run that still fell decides nothing."
+        + (
+            " Which parts are controls was said when the results were known."
+            if has_controls
+            else ""
+        )
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
             settings = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
-        others = (
-            f" and {claim.choosing} other seeds that choose the rates" if claim.choosing else ""
-        )
+        others = f" and {claim.choosing} others that choose the rates" if claim.choosing else ""
         st.caption(
-            f"{len(claim.cells())} runs, {claim.seeds} seeds{others}; other settings are the defaults."
+            f"{len(claim.cells())} runs for each set of seeds: {claim.seeds} that judge{others}. Other "
+            "settings are the defaults."
         )
         st.code(f"normviz claims run {claim.key}", language="bash")
 

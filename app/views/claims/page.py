@@ -15,7 +15,7 @@ from normviz.links import Codec, cut
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims.figure import drawn
 from normviz.studies.claims.record import QUESTIONS
-from normviz.studies.claims.sentences import ORDER, chip, otherwise
+from normviz.studies.claims.sentences import ORDER, chip
 from normviz.studies.claims.stored import finding, shipped_result
 
 from ...session import address
@@ -104,8 +104,8 @@ def _open(shown: Shown) -> None:
 # Filters and rows.
 
 COLORS: dict[str, badge.Color] = {
-    "contradicted": "orange", "false in part": "orange", "holds in part": "violet",
-    "no difference found": "gray", "undecided": "gray", "holds": "green", "not run": "blue",
+    "contradicted": "orange", "holds in part": "violet", "no difference found": "gray",
+    "undecided": "gray", "holds": "green", "not run": "blue",
 }  # fmt: skip
 WHOSE = ("Papers", "Teaching material")
 LINKED = "The claim of the link"
@@ -150,8 +150,7 @@ def _holds(claim: Claim, words: str) -> bool:
 
 
 def row(claim: Claim, shown: Shown) -> None:
-    """A claim's verdict, its finding as the button that opens it, what other seeds said otherwise, the claim
-    with its source, and a spark."""
+    """A claim's verdict, its finding as the button that opens it, the claim with its source, and a spark."""
     result = shipped_result(claim)
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
@@ -169,10 +168,8 @@ def row(claim: Claim, shown: Shown) -> None:
             key=f"open_{claim.key}",
             icon=icon,
         )
-        but = otherwise(claim, result, shipped_result(claim, second=True)) if result else ""
-        first = f"**{literal(but)}** " if but else ""
         says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
-        st.caption(first + says)
+        st.caption(says)
         if result:
             st.html(_spark(claim, result.date))
 

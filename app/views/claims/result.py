@@ -8,7 +8,7 @@ import streamlit as st
 from normviz.charts import theme
 from normviz.charts.claim import chart, finding, has_links, intervals
 from normviz.studies.claims import Claim
-from normviz.studies.claims.figure import linked
+from normviz.studies.claims.figure import figure_seeds, linked
 from normviz.studies.claims.stored import ClaimResult, number_sentences
 
 
@@ -26,6 +26,8 @@ def figure(claim: Claim, result: ClaimResult) -> None:
         sentences.append(
             f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds."
         )
+    elif len(drawn := figure_seeds(claim, result)) < result.seeds:
+        sentences.append(f"The figure has seeds {drawn[0]} to {drawn[-1]}.")
     if has_links(linked_figure):
         runs = (
             "its run"
@@ -46,7 +48,9 @@ def numbers(claim: Claim, result: ClaimResult) -> None:
     if linked_figure.is_strip and has_links(linked_figure):
         links = {
             arm_series.arm: " ".join(
-                f"[{result.first + k}](./?{link})" for k, link in enumerate(seeds) if link
+                f"[{seed}](./?{link})"
+                for seed, link in zip(result.seed_list, seeds, strict=True)
+                if link
             )
             for arm_series, (seeds,) in zip(
                 result.figure, (point.links for point in linked_figure.points), strict=True

@@ -104,10 +104,11 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
         return figure
     linked_points = []
     for arm_series, points in zip(result.figure, figure.points, strict=True):
-        cells = claim.grid(arm_series.arm, result.seeds, result.first).cells
+        drawn_seeds = figure_seeds(claim, result)
+        cells = claim.grid(arm_series.arm, len(drawn_seeds), result.first).cells
         seeds = [
             [cell.config for cell in sorted(cells, key=lambda cell: cell.at) if cell.seed == seed]
-            for seed in range(result.seeds)
+            for seed in range(len(drawn_seeds))
         ]
         if isinstance(claim.figure, Scatter):
             runs = [[config] for configs in seeds for config in configs]
@@ -124,10 +125,15 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
 
 def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
     """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
-    point_rows = rows(linked(claim, result))
-    return [
-        {**row, "seed": result.first + row["seed"]} if "seed" in row else row for row in point_rows
-    ]
+    point_rows, seeds = rows(linked(claim, result)), figure_seeds(claim, result)
+    return [{**row, "seed": seeds[row["seed"]]} if "seed" in row else row for row in point_rows]
+
+
+def figure_seeds(claim: Claim, result: ClaimResult) -> list[int]:
+    """The seeds of the figure: all of a strip, which shows the result's numbers, else those of the first
+    set."""
+    is_all = isinstance(claim.figure, Strip) or not result.sets
+    return result.seed_list[: None if is_all else result.sets[0][1]]
 
 
 def _runs_of_numbers(
@@ -137,15 +143,12 @@ def _runs_of_numbers(
 ) -> dict[str, tuple[str, ...]]:
     """Of each number in the figure the links of its seeds; "" where it was read from no run."""
     seeds = [
-        {name: values[seed] for name, values in result.numbers.items()}
-        for seed in range(result.seeds)
+        (seed, {name: values[k] for name, values in result.numbers.items()})
+        for k, seed in enumerate(result.seed_list)
     ]
     links = {}
     for arm_series in result.figure:
-        duels = [
-            claim.duel(runs(arm_series.arm, numbers), result.first + seed)
-            for seed, numbers in enumerate(seeds)
-        ]
+        duels = [claim.duel(runs(arm_series.arm, numbers), seed) for seed, numbers in seeds]
         links[arm_series.arm] = tuple(encode(lanes) if lanes else "" for lanes in duels)
     return links
 

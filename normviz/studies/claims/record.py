@@ -131,6 +131,7 @@ class Claim:
              numbers are counts of the census
     numbers  quantities with one number per seed; `rule` and `words` refer to them by name
     rule     what decides; see `rule`
+    general  whether it says something of all cases, so that one false part contradicts it
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
     choosing the number of other seeds on which learning rates are chosen
@@ -163,6 +164,7 @@ class Claim:
     open_: tuple[Pick, ...] = ()
     everyday: bool = False
     question: str = ""
+    general: bool = False
     finding: tuple[str, str] = ("", "")
 
     @cached_property

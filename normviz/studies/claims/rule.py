@@ -18,14 +18,14 @@ do not make surer. `python -m tests.bench.rules` measures how often each is wron
 A run that still falls has not failed. Its numbers are known as measured and as they would be if the run came
 down to the floor, and a check is decided only if it has the same outcome for both.
 
-The verdict is
+A part says what the claim says, or it is a control, which says what else has to be so for the claim to be the
+reason of what is seen. The verdict is about the parts that are no controls:
 
-    holds                every part is true
-    holds in part        some parts are true
-    false in part        no part is true, some are false
-    contradicted         every part is false
+    holds                every part is true, and no control is false
+    holds in part        some are true and others are not so, or a control is false
+    contradicted         some are false and none is true; of a general claim, one is false
     no difference found  every part found no difference
-    undecided            anything else
+    undecided            anything else, also where some are true and the others are undecided
 """
 
 from __future__ import annotations
@@ -35,22 +35,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean, median
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from ...runs.statistics import Confidence, Interval, interval, is_majority
+from ...runs.statistics import Z95, Confidence, Interval, interval, is_majority
 
 Outcome = Literal["true", "false", "no difference", "undecided"]
-Kind = Literal[
-    "holds", "holds in part", "false in part", "contradicted", "no difference found", "undecided"
-]
+Kind = Literal["holds", "holds in part", "contradicted", "no difference found", "undecided"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MARKS: dict[Outcome, str] = {"true": "✓", "false": "✗", "no difference": "=", "undecided": "–"}
 Numbers = Mapping[str, Sequence[float]]
 Labels = Mapping[str, str]
 SEEDS = 3
 """Seeds that an interval of a mean needs."""
-Z95 = 1.959964
-"""The normal distribution's two-sided 95 % quantile."""
 
 
 @dataclass(frozen=True)
@@ -320,14 +316,21 @@ Check = Simple | All
 
 @dataclass(frozen=True)
 class Part:
-    """A statement that the claim implies, and the check that decides it: "48 blocks train"."""
+    """A statement and the check that decides it: "48 blocks train". The claim says it, unless it is a
+    `control`."""
 
     says: str
     check: Check
+    control: bool = False
+
+    @property
+    def title(self) -> str:
+        """What it says, after the word "Control" where it is one."""
+        return f"Control: {self.says}" if self.control else self.says
 
     def sentence(self, labels: Labels) -> str:
         """The part as a sentence."""
-        return f"{self.says}: {self.check.sentence(labels)}"
+        return f"{self.title}: {self.check.sentence(labels)}"
 
     def judge(self, numbers: Numbers, fallen: Numbers) -> Judgement:
         """Its outcome; undecided where it would change if a run that still fell came down to the floor.
@@ -347,12 +350,19 @@ class Part:
         return judgement
 
 
+class Judged(NamedTuple):
+    """A part and its judgement."""
+
+    part: Part
+    judgement: Judgement
+
+
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """The verdict: its kind, and what each part says and its judgement."""
+    """The verdict: its kind, and each part with its judgement."""
 
     kind: Kind
-    parts: tuple[tuple[str, Judgement], ...]
+    parts: tuple[Judged, ...]
 
     @property
     def outcomes(self) -> str:
@@ -362,35 +372,51 @@ class ClaimVerdict:
     @property
     def sentence(self) -> str:
         """The verdict with the number of parts: "holds in part (1 of 3 parts true, 2 undecided)"."""
-        counts = [
-            (word, sum(judgement.outcome == word for _, judgement in self.parts)) for word in MARKS
-        ]
-        words = [f"{count} {word}" for word, count in counts if count]
-        if len(words) == 1:
+        core, controls = _outcomes(self.parts)
+        words = [f"{core.count(word)} {word}" for word in MARKS if word in core]
+        failed = controls.count("false") if self.kind == "holds in part" else 0
+        if len(words) == 1 and not failed:
             return self.kind
-        first, *rest = words
-        count, word = first.split(" ", 1)
-        return f"{self.kind} ({', '.join((f'{count} of {len(self.parts)} parts {word}', *rest))})"
+        count, word = words[0].split(" ", 1)
+        parts = ", ".join(
+            (f"{count} of {len(core)} part{'s' * (len(core) > 1)} {word}", *words[1:])
+        )
+        more = f"; {failed} of {len(controls)} control{'s' * (len(controls) > 1)} false"
+        return f"{self.kind} ({parts}{more if failed else ''})"
 
     def lines(self) -> list[str]:
         """The parts as a list of ticks, crosses and dashes, one a line."""
         return [
-            f"{MARKS[judgement.outcome]} {says}: {judgement.outcome} ({judgement.evidence})"
-            for says, judgement in self.parts
+            f"{MARKS[judgement.outcome]} {part.title}: {judgement.outcome} ({judgement.evidence})"
+            for part, judgement in self.parts
         ]
 
 
-def judge(rule: Sequence[Part], numbers: Numbers, fallen: Numbers | None = None) -> ClaimVerdict:
+def _outcomes(parts: Sequence[Judged]) -> tuple[list[Outcome], list[Outcome]]:
+    """The outcomes of what the claim says, and of its controls."""
+    core, controls = (
+        [judgement.outcome for part, judgement in parts if part.control is control]
+        for control in (False, True)
+    )
+    return core, controls
+
+
+def judge(
+    rule: Sequence[Part], numbers: Numbers, fallen: Numbers | None = None, general: bool = False
+) -> ClaimVerdict:
     """The verdict of a rule; `numbers` holds one list of seeds per name, and `fallen` those again that a
-    run that still fell could change (see `Part.judge`)."""
-    parts = tuple((part.says, part.judge(numbers, fallen or {})) for part in rule)
-    outcomes = {judgement.outcome for _, judgement in parts}
+    run that still fell could change (see `Part.judge`). A `general` claim is contradicted by one false
+    part."""
+    parts = tuple(Judged(part, part.judge(numbers, fallen or {})) for part in rule)
+    core, controls = (set(outcomes) for outcomes in _outcomes(parts))
     kind: Kind = "undecided"
-    if "true" in outcomes:
-        kind = "holds" if outcomes == {"true"} else "holds in part"
-    elif "false" in outcomes:
-        kind = "contradicted" if outcomes == {"false"} else "false in part"
-    elif outcomes == {"no difference"}:
+    if "false" in core and (general or "true" not in core):
+        kind = "contradicted"
+    elif core == {"true"}:
+        kind = "holds in part" if "false" in controls else "holds"
+    elif "true" in core and core & {"false", "no difference"}:
+        kind = "holds in part"
+    elif core == {"no difference"}:
         kind = "no difference found"
     return ClaimVerdict(kind, parts)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...formats import duration
 from .record import Claim
-from .rule import ClaimVerdict, Judgement
-from .stored import ClaimResult, finding, plain
+from .rule import ClaimVerdict, Judgement, Outcome, Part
+from .stored import ClaimResult, finding, plain, pooled
 
 NOT_RUN = "not run"
 ORDER = (
-    "contradicted", "false in part", "holds in part", "no difference found", "undecided", "holds", NOT_RUN,
+    "contradicted", "holds in part", "no difference found", "undecided", "holds", NOT_RUN,
 )  # fmt: skip
 """Verdicts in the order of a listing, negative and surprising results first."""
 
@@ -25,44 +27,57 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
     if not claim.arms:
         return f"counted in the census, {result.date}"
-    takes = duration(core_seconds(claim, result, result.seeds))
+    sets = [n for _, n in result.sets] or [result.seeds]
+    takes = duration(sum(core_seconds(claim, result, seeds) for seeds in sets))
     return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core"
 
 
 def changed_parts(
     there: ClaimVerdict, here: ClaimVerdict
-) -> list[tuple[str, Judgement, Judgement]]:
-    """The parts of a rule with another outcome on other seeds: what each says, and what was found there
-    and here."""
+) -> list[tuple[Part, Judgement, Judgement]]:
+    """The parts of a rule with another outcome on other seeds: the part, and what was found there and
+    here."""
     pairs = zip(there.parts, here.parts, strict=True)
-    return [(says, was, now) for (says, was), (_, now) in pairs if was.outcome != now.outcome]
+    return [(part, was, now) for (part, was), (_, now) in pairs if was.outcome != now.outcome]
 
 
-def on_second_seeds(claim: Claim, result: ClaimResult, second: ClaimResult | None) -> str:
-    """Whether a second set of seeds says the same: "seeds 100 to 104: the same outcome in every part"."""
-    if second is None:
-        return "no second set of seeds was run"
-    here = second.verdict(claim)
-    parts = changed_parts(result.verdict(claim), here)
-    if not parts:
-        return f"{_seeds(second)}: the same outcome in every part"
-    words = "; ".join(f"{says}: {now.outcome} ({now.evidence})" for says, _, now in parts)
-    return f"{_seeds(second)}: {here.kind}, with another outcome of {words}"
+@dataclass(frozen=True)
+class Split:
+    """A part whose outcome depends on the seeds: its outcome on each set, and on all seeds together."""
+
+    part: Part
+    sets: tuple[Outcome, ...]
+    together: Judgement
 
 
-def otherwise(claim: Claim, result: ClaimResult, second: ClaimResult | None) -> str:
-    """What a finding may not keep back: the parts with another outcome on a second set of seeds, as a
-    sentence; "" where there are none or no such set was run."""
-    if second is None:
-        return ""
-    parts = changed_parts(result.verdict(claim), second.verdict(claim))
-    words = "; ".join(f"{says} ({now.outcome}, not {was.outcome})" for says, was, now in parts)
-    this = "this part is" if len(parts) == 1 else "these parts are"
-    return f"On {_seeds(second)} {this} otherwise: {words}." if parts else ""
+def splits(claim: Claim, sets: Sequence[ClaimResult]) -> list[Split]:
+    """The parts of a claim with another outcome on one set of seeds than on another, or on all."""
+    verdicts = [result.verdict(claim) for result in sets]
+    together = pooled(claim, sets).verdict(claim)
+    rows = zip(together.parts, *(verdict.parts for verdict in verdicts), strict=True)
+    found = [
+        Split(one.part, tuple(j.outcome for _, j in alone), one.judgement) for one, *alone in rows
+    ]
+    return [split for split in found if {*split.sets} != {split.together.outcome}]
 
 
-def _seeds(result: ClaimResult) -> str:
-    return f"seeds {result.first} to {result.first + result.seeds - 1}"
+def by_set(claim: Claim, sets: Sequence[ClaimResult]) -> str:
+    """Whether each set of seeds alone has the outcomes of all, as a sentence, and in which parts not."""
+    if len(sets) < 2:
+        return "One set of seeds was run"
+    named = ", ".join(seeds_of(result) for result in sets)
+    if not (found := splits(claim, sets)):
+        return f"Each set of seeds alone ({named}) has the same outcome in every part"
+    parts = "; ".join(
+        f"{split.part.title}: {' and '.join(split.sets)}, together {split.together.outcome}"
+        for split in found
+    )
+    return f"Each set of seeds alone ({named}). {parts}"
+
+
+def seeds_of(result: ClaimResult) -> str:
+    """The first and the last seed of one set."""
+    return f"{result.first} to {result.first + result.seeds - 1}"
 
 
 LOAD_SECONDS = 5.0
@@ -86,9 +101,9 @@ def core_seconds(claim: Claim, result: ClaimResult | None, seeds: int | None = N
     return max(seconds, result.seconds / result.seeds * (seeds or claim.seeds))
 
 
-def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None) -> dict[str, Any]:
+def as_json(claim: Claim, result: ClaimResult, sets: Sequence[ClaimResult] = ()) -> dict[str, Any]:
     """A result as the card shows it: the claim, the verdict with the outcome of each part, the numbers, and
-    what a second set of seeds said."""
+    what each of its `sets` of seeds says alone."""
     verdict = result.verdict(claim)
     return {
         "claim": claim.key,
@@ -98,17 +113,22 @@ def as_json(claim: Claim, result: ClaimResult, second: ClaimResult | None = None
         "scope": claim.scope,
         "verdict": verdict.kind,
         "parts": [
-            {"says": says, "outcome": judgement.outcome, "evidence": judgement.evidence}
-            for says, judgement in verdict.parts
+            {
+                "says": part.says,
+                "control": part.control,
+                "outcome": judgement.outcome,
+                "evidence": judgement.evidence,
+            }
+            for part, judgement in verdict.parts
         ],
         "finding": finding(claim, result),
         "changed": claim.changed,
-        "seeds": [result.first + k for k in range(result.seeds)],
+        "seeds": result.seed_list,
         "numbers": {
             name: {"label": number.label, "unit": number.unit, "values": plain(result.numbers[name])}
             for name, number in claim.numbers.items()
         },
-        "on_second_seeds": on_second_seeds(claim, result, second) if claim.arms else None,
+        "by_set": by_set(claim, sets) if claim.arms else None,
         "engine": result.engine,
         "date": result.date,
         "basis": basis(claim, result),

@@ -6,19 +6,20 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ...catalog import TASKS
 from ...config import ENGINE, RunConfig
 from ...home import shipped
-from .record import Claim, Number, Scatter
+from .record import Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
 SECOND = "second"
-"""The folder of the results from a second set of seeds, beside the others. They have no figure."""
+"""The folder of the numbers from a second set of seeds, beside the results of the first set."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class ClaimResult:
     numbers  by name, a number a seed
     fallen   those of them again that differ if all runs that still fell came down to the floor
     first    the first of the seeds that judge
-    figure   what its figure shows
+    sets     of results that were pooled the first seed and the number of seeds of each
+    figure   what its figure shows; of pooled results what that of the first one shows
     runs     keys of the runs behind it
     tape     how many of them trained in the engine in C++, the others with PyTorch's own operations
     seconds  of one CPU core, as measured: CPU time, but of runs before 25 November 2026 the time that passed
@@ -65,6 +67,13 @@ class ClaimResult:
     tape: int = 0
     fallen: Numbers = field(default_factory=dict)
     first: int = 0
+    sets: Sequence[tuple[int, int]] = ()
+
+    @property
+    def seed_list(self) -> list[int]:
+        """The seeds that judge, in the order of each number's values."""
+        sets = self.sets or ((self.first, self.seeds),)
+        return [first + k for first, n in sets for k in range(n)]
 
     @property
     def engines(self) -> list[str]:
@@ -73,7 +82,7 @@ class ClaimResult:
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
-        return judge(claim.rule, self.numbers, self.fallen)
+        return judge(claim.rule, self.numbers, self.fallen, claim.general)
 
     def fits(self, claim: Claim) -> bool:
         """Whether it was measured by this engine, in this experiment and for this rule."""
@@ -87,11 +96,18 @@ class ClaimResult:
 
 def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
     """Each number in words: "1.21 (1.20 to 1.23, 3 seeds)", with the seeds or without."""
-    sentences, seeds = {}, seeds and bool(claim.arms)
-    for name, number in claim.numbers.items():
-        values = result.numbers[name]
-        sentences[name] = value_sentence(values, number.form, seeds) + _unit(number, median(values))
-    return sentences
+    seeds = seeds and bool(claim.arms)
+    return {
+        name: _in_words(number, result.numbers[name], seeds)
+        for name, number in claim.numbers.items()
+    }
+
+
+def _in_words(number: Number, values: Sequence[float], seeds: bool = False) -> str:
+    """Of a rate that was chosen all that were: each set of seeds has one."""
+    if number.rates:
+        return " and ".join(format(rate, number.form) for rate in dict.fromkeys(values))
+    return value_sentence(values, number.form, seeds) + _unit(number, median(values))
 
 
 def _unit(number: Number, value: float) -> str:
@@ -106,11 +122,10 @@ def finding(claim: Claim, result: ClaimResult) -> str:
     outcomes, sentence = claim.finding
     if outcomes != verdict.outcomes:
         return f"{claim.label}: {verdict.sentence}."
-    medians = {name: median(result.numbers[name]) for name in claim.numbers}
     words = {
-        name: value_sentence([medians[name]], number.form, seeds=False)
-        + _unit(number, medians[name])
+        name: _in_words(number, values if number.rates else [median(values)])
         for name, number in claim.numbers.items()
+        for values in [result.numbers[name]]
     }
     return sentence.format(**words)
 
@@ -122,8 +137,9 @@ def explained(claim: Claim, result: ClaimResult) -> str:
         words += f" {misfits(result)}"
     if not claim.arms:
         return words
-    if n := held_out_characters(claim):
-        words += f" Held-out losses on prose are of the same {n} characters in every seed."
+    if tokens := held_out_tokens(claim):
+        sizes = " or ".join(f"{n:,}" for n in sorted(tokens))
+        words += f" Held-out losses are of the same {sizes} tokens in every seed."
     if chosen := at_edge(claim, result):
         words += (
             f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
@@ -132,15 +148,17 @@ def explained(claim: Claim, result: ClaimResult) -> str:
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 
-def held_out_characters(claim: Claim) -> int:
-    """How many characters its runs' held-out losses on prose are of; 0 where none are."""
+def held_out_tokens(claim: Claim) -> set[int]:
+    """How many tokens the held-out losses of its runs are of; none where it compares none, or where all that
+    is held out is read."""
     if claim.lab or not any("held-out loss" in number.label for number in claim.numbers.values()):
-        return 0
+        return set()
     configs = (cell.config for cell in claim.cells(1))
-    return max(
-        (config.batch * config.seq_len for config in configs if config.task == "prose_split"),
-        default=0,
-    )
+    return {
+        config.batch * config.seq_len * config.held_out_batches
+        for config in configs
+        if not TASKS[config.task].classes
+    }
 
 
 def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
@@ -149,7 +167,7 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     for name, number in claim.numbers.items():
         if number.rates:
             tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
-            if result.numbers[name][0] in (min(tried), max(tried)):
+            if {*result.numbers[name]} & {min(tried), max(tried)}:
                 labels.append(number.label.split(", ", 1)[1])
     return labels
 
@@ -171,8 +189,8 @@ def misfits(result: ClaimResult) -> str:
     named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
     trained = sum(good for _, good, _ in runs)
     return (
-        f"{trained} of {len(runs)} runs train. The best cut, chosen on the same runs, is wrong for "
-        f"{len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
+        f"{trained} of {len(runs)} runs of the figure train. The best cut, chosen on the same runs, is wrong "
+        f"for {len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
         f"{', '.join(named) or 'none'}."
     )
 
@@ -199,11 +217,43 @@ def folder() -> Path:
     return shipped("assets") / "claims"
 
 
-def shipped_result(claim: Claim, second: bool = False) -> ClaimResult | None:
-    """What ships of a claim, or of its check on a `second` set of seeds; None where nothing does, or where
-    it was another rule or another version of the engine."""
-    path = folder() / (SECOND if second else "") / f"{claim.key}.json"
-    return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
+def shipped_sets(claim: Claim) -> list[ClaimResult]:
+    """The results that ship of a claim, one of each set of seeds; none of another rule or another version of
+    the engine."""
+    paths = (folder() / f"{claim.key}.json", folder() / SECOND / f"{claim.key}.json")
+    found = (_read(path, path.stat().st_mtime_ns, claim) for path in paths if path.exists())
+    return [result for result in found if result is not None]
+
+
+def shipped_result(claim: Claim) -> ClaimResult | None:
+    """What ships of a claim, of all sets of seeds together; None where nothing does."""
+    sets = shipped_sets(claim)
+    return pooled(claim, sets) if sets else None
+
+
+def pooled(claim: Claim, sets: Sequence[ClaimResult]) -> ClaimResult:
+    """One result of the seeds of all. The figure is that of the first set, a strip's of all."""
+    first, *others = sets
+    if not others:
+        return first
+    numbers = {name: [x for one in sets for x in one.numbers[name]] for name in first.numbers}
+    fallen = {
+        name: [x for one in sets for x in one.fallen.get(name, one.numbers[name])]
+        for name in dict.fromkeys(name for one in sets for name in one.fallen)
+    }
+    figure = first.figure
+    if isinstance(claim.figure, Strip):
+        figure = [replace(row, y=[numbers[row.arm]]) for row in first.figure]
+    return replace(
+        first,
+        date=max(one.date for one in sets),
+        seeds=sum(one.seeds for one in sets),
+        seconds=sum(one.seconds for one in sets),
+        numbers=numbers,
+        fallen=fallen,
+        figure=figure,
+        sets=tuple((one.first, one.seeds) for one in sets),
+    )
 
 
 def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:

@@ -52,7 +52,12 @@ def test_a_card_names_the_rates_that_were_chosen_at_an_edge_of_those_tried() -> 
         assert result is not None
         edges[key] = at_edge(CLAIMS[key], result)
         assert ("a better one may lie beyond" in explained(CLAIMS[key], result)) == bool(edges[key])
-    assert edges == {"C28": [], "E7": [], "X4": [], "E26": ["Pre-LN without"]}
+    assert edges == {
+        "C28": [],
+        "E7": [],
+        "X4": [],
+        "E26": ["Pre-LN with scale and shift", "Pre-LN without"],
+    }
 
 
 # Numbers

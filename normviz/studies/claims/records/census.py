@@ -82,7 +82,7 @@ CLAIMS = (
         },
         (
             Part("All are Pre-LN", Fact("most", low=100)),
-            Part("More than half are Pre-LN", Fact("share", low=50)),
+            Part("More than half are Pre-LN", Fact("share", low=50), control=True),
         ),
         "Of {all} stacks of blocks of decoders whose code has a copyright notice of 2023 or later, {pre} "
         "are Pre-LN, {share} of them. {both} have norms before and after each branch, {after} have a norm "
@@ -93,6 +93,7 @@ CLAIMS = (
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
         everyday=True,
+        general=True,
         question="models",
         finding=(
             "ft",

@@ -97,10 +97,10 @@ CLAIMS = (
         "undecided; now it falls to 0, from up to 0.004, in 400 steps.",
         question="norm",
         finding=(
-            "uuf",
-            "With 48 blocks DyT ends higher, at {dyt_deep} instead of {layernorm_deep}. With 12 blocks it "
-            "ends at {dyt} and LayerNorm at {layernorm}, on prose at {dyt_prose} and {layernorm_prose}; six "
-            "seeds do not decide whether those match.",
+            "uff",
+            "DyT ends higher with 48 blocks, at {dyt_deep} instead of {layernorm_deep}, and on prose, at "
+            "{dyt_prose} instead of {layernorm_prose}. With 12 blocks on the Markov task it ends at {dyt} "
+            "and LayerNorm at {layernorm}.",
         ),
     ),
     Claim(

@@ -35,7 +35,7 @@ CLAIMS = (
         (
             Part("Over rates from 0.001 to 0.3 the sensitivity is lower", Less("on", "off")),
             Part("The loss at the best rate is not worse by 0.01 nats",
-                 NotWorse("best_on", "best_off", 0.01)),
+                 NotWorse("best_on", "best_off", 0.01), control=True),
         ),
         "Six rates from 0.001 to 0.3 at a constant rate, 12 blocks, 300 steps. Sensitivity (the mean "
         "excess "
@@ -85,7 +85,7 @@ CLAIMS = (
             Part("Without QK-norm logits grow with the rate, beyond 100", Most("off", low=100)),
             Part("A higher rate trains with it", LessInMost("rate_off", "rate_on")),
             Part("Large logits and failure go together: Peri-LN, which trains, has small ones",
-                 All((Most("loss_peri", high=HALF), Most("peri", high=100)))),
+                 All((Most("loss_peri", high=HALF), Most("peri", high=100))), control=True),
         ),
         "Pre-LN's largest logit ends at {calm} at a rate of 0.004 and at {off} at 0.128, its loss there at "
         "{loss_off}. With QK-norm they are {on} and {loss_on}; its logits cannot pass sqrt(8) = 2.83 "
@@ -134,7 +134,7 @@ CLAIMS = (
         },
         (
             Part("The stream grows by a smaller factor", Less("peri_growth", "pre_growth", ratio=True)),
-            Part("The stream ends smaller", Less("peri_end", "pre_end", ratio=True)),
+            Part("The stream ends smaller", Less("peri_end", "pre_end", ratio=True), control=True),
             Part("A higher rate trains", LessInMost("pre_rate", "peri_rate")),
             Part("The loss at the best rate is lower", Less("peri_best", "pre_best", 0.005)),
         ),
@@ -187,9 +187,11 @@ CLAIMS = (
             "off_final": final("off_run", "without"),
         },
         (
-            Part("24 blocks start with more even gradients with QK-norm", Less("on24", "off24", ratio=True)),
-            Part("48 blocks start with more even gradients with QK-norm", Less("on48", "off48", ratio=True)),
-            Part("16 blocks end lower with QK-norm", Less("on", "off", 0.005)),
+            Part("24 blocks start with more even gradients with QK-norm",
+                 Less("on24", "off24", ratio=True), control=True),
+            Part("48 blocks start with more even gradients with QK-norm",
+                 Less("on48", "off48", ratio=True), control=True),
+            Part("16 blocks end lower with QK-norm", Less("on", "off", 0.005), control=True),
             Part("16 blocks do not train without", Most("off_final", low=HALF)),
         ),
         "At step 0 the first of 24 blocks gets {off24} times the last one's gradient, of 48 {off48} "
@@ -275,7 +277,7 @@ CLAIMS = (
             Part("Its loss is not worse than Post-LN's by 0.01 nats, each at its best rate",
                  NotWorse("sandwich_best", "post_best", 0.01)),
             Part("Its loss is not worse than Pre-LN's by 0.01 nats, each at its best rate",
-                 NotWorse("sandwich_best", "pre_best", 0.01)),
+                 NotWorse("sandwich_best", "pre_best", 0.01), control=True),
         ),
         "PyTorch's initialisation, with which Post-LN trains 12 blocks; rates fall to 0. The largest rate "
         "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "

@@ -89,6 +89,7 @@ CLAIMS = (
         everyday=True,
         open_=(("post", {"depth": 16}), ("xavier", {"warmup": 0}), ("xavier", {"warmup": 200})),
         changed="Runs had 150 and 400 steps, and one of them was still falling.",
+        general=True,
         question="warmup",
         finding=(
             "tfft",
@@ -139,6 +140,7 @@ CLAIMS = (
         changed="SGD had a momentum of 0.9 and was called plain; the lowest of four rates was the best one; "
         "runs had 400 steps and still fell. Five seeds left a part undecided that a second five decided, "
         "and that SGD with momentum trains at more rates with warm-up counted for the claim.",
+        general=True,
         question="warmup",
         finding=(
             "tttf",
