@@ -56,12 +56,12 @@ class Cluster:
         words: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":  # for kilobytes Ray would take a third of the memory
             words |= {"num_cpus": at_most or cores(), "object_store_memory": 100 * 2**20}
-        os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # a wrong port would take minutes
         self.at_most, self.seen = at_most, time.monotonic()
         try:
-            self.ray = import_module("ray")
             if ":" in address:
+                os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # else it tries for minutes
                 _greet(address)
+            self.ray = import_module("ray")
             self.ray.init(address, **words)
             self.gcs = self.ray.get_runtime_context().gcs_address
         except ImportError:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from backend_kit import losses, wait_for
@@ -16,10 +19,11 @@ from task_kit import WORDS
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.model import texts
+from normviz.model.characters import TextError
 from normviz.runs.store import Store, cells
 from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps import Cluster, SweepError, make, missing
-from normviz.studies.maps.ray import normviz_cell
+from normviz.studies.maps.ray import Tasks, normviz_cell
 
 pytestmark = pytest.mark.slow
 
@@ -119,10 +123,28 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
     assert open_cells(Store(tmp_path), RunConfig(**CELL, steps=20000)) is None
 
 
-def test_another_normviz_on_a_node_is_said() -> None:
-    """By the node, and with what to do about it by the executor."""
-    with pytest.raises(SweepError, match=r"^\S+ has NormViz \S+ \(engine \d+\)$"):
+def test_what_goes_wrong_on_a_node_is_said() -> None:
+    with pytest.raises(SweepError, match=r"^\S+ has NormViz \S+ \(engine \d+\)$") as other:
         normviz_cell("NormViz 9.9 (engine 99)", RunConfig().canonical(), None)
+    errors = pytest.importorskip("ray").exceptions
+    tasks, (cell,) = Tasks.__new__(Tasks), make(RunConfig(**CELL), {}).cells
+    tasks.cluster = cast("Cluster", SimpleNamespace(ray=sys.modules["ray"]))
+
+    def told(error: Exception) -> str | None:
+        end = Future[object]()
+        end.set_exception(error)
+        return tasks._ended(cell, end).problem
+
+    def raised(error: Exception) -> Exception:
+        return errors.RayTaskError("normviz_cell", "Traceback", error).as_instanceof_cause()
+
+    said = r"this machine \(SweepError: \S+ has NormViz .*\): all need NormViz"
+    with pytest.raises(SweepError, match=said):
+        told(raised(other.value))
+    with pytest.raises(SweepError, match=r"\(No module named 'normviz'\)"):
+        told(raised(RuntimeError("Traceback\n\nNo module named 'normviz'")))
+    assert told(raised(TextError("no room for a text"))) == "no room for a text"
+    assert "gave no result: WorkerCrashedError" in (told(errors.WorkerCrashedError()) or "")
 
 
 def test_an_address_where_nobody_answers_is_said_at_once() -> None:
