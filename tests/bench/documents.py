@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from pkgutil import iter_modules
 
 from cogapp import Cog
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import SCHEMES, schemes
 from normviz.home import shipped
+from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
 from normviz.limits import MAX_LANES
 from normviz.policy import SHARED
@@ -29,7 +32,7 @@ from normviz.studies.maps.standard import MAPS
 from normviz.studies.maps.summary import frontier
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "assets/deploy/README.md")
+DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -79,6 +82,26 @@ def rates() -> None:
                 for edge in edges
             )  # fmt: skip
             print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
+
+
+def placements() -> None:
+    """Each placement with its equation in a model of 12 blocks, and the file of its record."""
+    print("| placement | key | equation | norms at the ends | record |\n|---|---|---|---|---|")
+    files = {it.key: f"{name}.py" for _, name, _ in iter_modules(schemes.__path__)
+             for it in import_module(f"{schemes.__name__}.{name}").SCHEMES}  # fmt: skip
+    for it in SCHEMES:
+        lines = formula(it.key, 12)
+        said = "; ".join(
+            f"{where}: `{plain(line)}`" if len(lines) > 1 and where else f"`{plain(line)}`"
+            for where, line in lines
+        ).replace("|", "\\|")
+        ends = ["embedding"] * it.embed_norm + ["final"] * it.final_norm
+        file = files[it.key]
+        label = it.label.replace("*", "\\*")
+        print(
+            f"| {label} | `{it.key}` | {said} | {' and '.join(ends) or 'none'} | "
+            f"[{file}](schemes/{file}) |"
+        )
 
 
 def hosted_limits() -> None:

@@ -414,7 +414,7 @@ MUTATIONS = (
         "tests/runs/test_outcome.py tests/app/test_page_outcome.py",
     ),
     Mutation(
-        "data-seed-not-moved", "normviz/runs/seeds.py",
+        "data-seed-not-moved", "normviz/config.py",
         "data_seed=config.data_seed + k", "data_seed=config.data_seed",
         "a seed not moved: repeats see the same batches",
         "tests/runs/test_outcome.py tests/studies/maps tests/export/test_export_seeds.py",
