@@ -122,9 +122,12 @@ def test_what_a_killed_terminal_left_does_not_wait_for_ever(store: Store) -> Non
     store.db.connection.execute("UPDATE runs SET pid = ?", (killed.pid,))
     assert cells.opened(store, KEYS, "a") is None and store.queued(cells=True) == []
     cells.ask(store, CONFIGS[:1], "map", "a")
-    assert len(store.queued(cells=True)) == 1
-    store.close_open()
     assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 1
+    assert len(store.queued(cells=True)) == 1
+    cells.take(store, CONFIGS)
+    store.db.connection.execute("UPDATE runs SET pid = ?", (killed.pid,))
+    store.close_open()
+    assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 0
 
 
 def test_a_shared_server_gives_visitors_addresses_and_all_so_many_minutes(

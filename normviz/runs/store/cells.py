@@ -90,9 +90,9 @@ def leave(store: Store, runs: Collection[int]) -> None:
 
 
 def _clear(db: sqlite3.Connection, keys: Collection[str], too: str = "") -> None:
-    """Delete the cells among these keys that failed, that are LEFT, and for which `too` holds."""
+    """Delete the cells among these keys that failed or for which `too` holds, and all that are LEFT."""
     db.execute(
-        f"DELETE FROM runs WHERE (status = 'failed' OR {LEFT} {too}) AND {CELL} "
+        f"DELETE FROM runs WHERE {LEFT} OR (status = 'failed' {too}) AND {CELL} "
         "AND key IN (SELECT value FROM json_each(?))",
         (json.dumps(list(keys)),),
     )
