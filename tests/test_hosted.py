@@ -12,6 +12,7 @@ from hosted_kit import turn_on
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from normviz.app.session import policy as of_server
 from task_kit import WORDS
 
 from normviz import RunConfig
@@ -21,7 +22,7 @@ from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
 from normviz.links import decode, encode
 from normviz.model import texts
-from normviz.policy import SHARED, Kind, Misconfigured, Policy, Refused, from_environment
+from normviz.policy import NO_TEXTS, SHARED, Kind, Misconfigured, Policy, Refused, from_environment
 from normviz.runs.store import Store, cells, retention
 from normviz.runs.store.queue import enqueue
 from normviz.studies.claims import CLAIMS
@@ -50,6 +51,20 @@ def test_without_the_switch_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) 
         assert "1000" in own.summary() and "shared" not in own.summary()
     monkeypatch.setenv("NORMVIZ_STORE_MB", "7")
     assert from_environment() == replace(Policy(), store_bytes=7_000_000)
+
+
+def test_a_link_to_somebody_s_text_says_the_same_of_all_texts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    kept = CONFIG.replace(task="text", text=texts.add(WORDS), steps=0)
+    away = kept.replace(text="0" * 32)
+    monkeypatch.setattr(of_server, "_chosen", SHARED)
+    assert of_server.link_notices([CONFIG, kept, away]) == [f"This link {NO_TEXTS}."]
+    monkeypatch.setattr(of_server, "_chosen", Policy())
+    assert of_server.link_notices([CONFIG, kept]) == []
+    (missing,) = of_server.link_notices([kept, away])
+    assert missing.startswith("This link trains on a text (hash 00000000")
 
 
 def test_a_bad_variable_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def _made() -> SharedBackend:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no visitor's run takes its GPU
     return SharedBackend(
         store,
-        Frames(store),
+        Frames(store, store.policy.steps_bytes),
         RunList(store),
         SupervisorClient(store),
         OpenPages(store, _is_open),

@@ -17,7 +17,6 @@ from normviz.config import ConfigError, RunConfig
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS, TourStep
 from normviz.limits import MAX_LANES
-from normviz.model import texts
 from normviz.observed import Observed, nearest
 from normviz.player import View
 from normviz.runs import Run
@@ -26,7 +25,7 @@ from normviz.runs.store import Action
 from . import address, duel_link, visitor
 from .backend import SharedBackend, known
 from .page_state import PageState
-from .policy import policy
+from .policy import link_notices
 
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
@@ -204,7 +203,7 @@ def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
         story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
         probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
         text=next((lane.text for lane in lanes if lane.text), ""),
-        notices=(*asked.notices, *later, *texts.link_notices(lanes, policy())),
+        notices=(*asked.notices, *later, *link_notices(lanes)),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from normviz.config import RunConfig, estimated_seconds
 from normviz.execution.budget import default_slots
 from normviz.policy import Refused
-from normviz.runs.store.queue import enqueue, refusal
+from normviz.runs.store.queue import enqueue, is_free, refusal
 
 from . import visitor
 from .backend import SharedBackend, known
@@ -103,7 +103,5 @@ def _is_busy(page_duel: Duel, backend: SharedBackend) -> bool:
 
 
 def _is_allowed(page_duel: Duel, configs: Sequence[RunConfig], backend: SharedBackend) -> bool:
-    """Whether this server takes these runs; a shared one only where no other run waits."""
-    if refusal(backend.store, configs) is not None:
-        return False
-    return not policy().is_shared or set(backend.store.queued()) <= page_duel.automatic
+    """Whether this server takes these runs without a click."""
+    return refusal(backend.store, configs) is None and is_free(backend.store, page_duel.automatic)

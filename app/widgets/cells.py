@@ -7,8 +7,6 @@ import streamlit as st
 from normviz.formats import duration
 from normviz.runs.store.cells import OpenCells
 
-from ..session.policy import policy
-
 
 def progress(opened: OpenCells, missing: int, total: int) -> None:
     """A bar: of `total` runs so many are `missing`. While none of them trains, what they wait for."""
@@ -20,6 +18,6 @@ def progress(opened: OpenCells, missing: int, total: int) -> None:
             else "Waits for a process that trains: a few seconds."
         )
         return
-    left = duration(opened.seconds / policy().cells_at_once)
+    left = duration(opened.seconds)
     done = max(0, total - missing)
     st.progress(min(1.0, done / total), f"{done} of {total} runs, about {left} left")

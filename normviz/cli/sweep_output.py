@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..model.characters import TextError
 from ..runs.engines import computed_by
 from ..runs.store import Store
 from ..studies.maps import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
@@ -66,7 +67,7 @@ def follow(store: Store, grid: Grid, processes: int, cluster: Cluster | None = N
                     typer.echo(line, err=True)
     except KeyboardInterrupt:
         ended.was_stopped = True
-    except SweepError as error:
+    except (SweepError, TextError) as error:
         complain(error)
     for cell, message in ended.failures.items():
         typer.echo(f"normviz: {progress.name(cell)} failed: {message}", err=True)

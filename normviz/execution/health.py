@@ -59,7 +59,7 @@ def health_of(store: Store, silent: float = 0.0) -> Health:
     limit = store.policy.store_bytes
     try:
         supervised = is_supervised(store)
-        census, refuses = count(store.db), _refuses(store, limit)
+        census, refuses = count(store.db), _refuses(store)
     except (StoreError, OSError) as error:
         return unreadable(error)
     failing = problem(store.folder) if supervised else None
@@ -83,8 +83,6 @@ def read_twice(store: Store) -> Health:
     return health_of(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 
-def _refuses(store: Store, limit: int | None) -> str | None:
+def _refuses(store: Store) -> str | None:
     """Why a shared server accepts no new runs, or None."""
-    if not store.policy.is_shared or limit is None:
-        return None
-    return STORE_FULL if retention.is_full(store.db.connection, limit) else None
+    return STORE_FULL if store.policy.is_shared and retention.is_full(store) else None

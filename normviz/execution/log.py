@@ -14,6 +14,7 @@ import sys
 import time
 from typing import Any
 
+from ..policy import Policy
 from ..runs import Run
 
 LOG = logging.getLogger("normviz.execution")
@@ -38,14 +39,14 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def begin(all_events: bool) -> None:
-    """Write this process's events to standard error, all or only errors."""
+def begin(policy: Policy) -> None:
+    """Write this process's events to standard error: all of a shared server, else only errors."""
     if not LOG.handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonLines())
         LOG.addHandler(handler)
     LOG.propagate = False
-    LOG.setLevel(logging.INFO if all_events else logging.WARNING)
+    LOG.setLevel(logging.INFO if policy.is_shared else logging.WARNING)
 
 
 def event(name: str, run: int | None = None, **more: object) -> None:

@@ -386,7 +386,7 @@ def serve(slots: int | None = None) -> int:
         )  # servers hold it for a moment, to test whether a supervisor lives
     except Timeout:
         return 0
-    log.begin(store.policy.is_shared)
+    log.begin(store.policy)
     heartbeat = Heartbeat(store.folder)
     gone = threading.Event()
     threading.Thread(target=_wait_for_eof, args=(gone,), daemon=True).start()

@@ -47,7 +47,7 @@ def main(pipe: Connection, folder: Path) -> None:
         pass
     supervisor = Parent(pipe)
     store, warm = Store(folder), True
-    log.begin(store.policy.is_shared)
+    log.begin(store.policy)
     while warm:
         supervisor.send("warm")
         run: int = supervisor.receive()

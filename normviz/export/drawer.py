@@ -40,7 +40,7 @@ if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lower_priority(PATIENT)
     policy = from_environment()
-    log.begin(policy.is_shared)
+    log.begin(policy)
     try:
         draw_stored(Store(policy=policy), [int(run) for run in sys.argv[1].split(",")])
     except (ValueError, StoreError) as error:

@@ -15,7 +15,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,6 @@ from pathlib import Path
 from ..config import RunConfig
 from ..home import VARIABLE, FolderError, home, write_private
 from ..limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
-from ..policy import Policy
 from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
 
 
@@ -136,14 +135,6 @@ def obstacle(*configs: RunConfig) -> str | None:
         except TextError as error:
             return str(error)
     return None
-
-
-def link_notices(configs: Iterable[RunConfig], policy: Policy) -> list[str]:
-    """A sentence for each text that a link trains on and that can't be trained on here."""
-    named = dict.fromkeys(config.text for config in configs if config.text)
-    what = "This link"
-    refusals = (policy.may_read(text, what) or lacking(what, text, "paste it") for text in named)
-    return list(dict.fromkeys(f"{why}." for why in refusals if why))
 
 
 FILE = "paste it, or give it with --text FILE,"

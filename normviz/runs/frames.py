@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from math import inf
 
 from ..formats import duration, listed
 from . import Recording, Run, Steps
@@ -15,11 +16,11 @@ from .verdict import Verdict
 class Frames:
     """Reads and caches the steps of runs: each call reads only the steps that are new in the store.
 
-    One object serves all visitors, so a run that many of them view is read once.
+    One object serves all visitors, so a run that many of them view is read once. It keeps about `most` bytes.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, most: float = inf) -> None:
+        self.store, self.most = store, most
         self._steps: OrderedDict[int, Steps] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
@@ -36,7 +37,7 @@ class Frames:
                 self._steps[run.id] = steps
                 self._size += steps.nbytes
             self._steps.move_to_end(run.id)
-            while self._size > self.store.policy.steps_bytes and len(self._steps) > 1:
+            while self._size > self.most and len(self._steps) > 1:
                 self._size -= self._steps.popitem(last=False)[1].nbytes
             return steps
 

@@ -605,7 +605,7 @@ MUTATIONS = (
     ),
     Mutation(
         "map-of-a-text", "normviz/runs/store/cells.py",
-        "store.policy.may_fill(kind, new, _minutes(db, visitor, address, store.policy))", "None",
+        "store.policy.may_fill(kind, new, _minutes(store, visitor, address))", "None",
         "disabled check: a map of a shared server trains on a text",
         "tests/studies/maps tests/test_hosted.py tests/app/test_page_private.py",
     ),

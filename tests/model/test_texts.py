@@ -248,8 +248,7 @@ def test_a_shared_server_trains_on_none_and_says_the_same_of_all(
     away = here.replace(text="0" * 32)
     assert SHARED.may([tiny]) is None
     assert SHARED.may([here]) == SHARED.may([tiny, away]) == f"this run {NO_TEXTS}"
-    assert texts.link_notices([tiny, here, away], SHARED) == [f"This link {NO_TEXTS}."]
-    assert Policy().may([here, away]) is None and len(texts.link_notices([here], Policy())) == 0
+    assert Policy().may([here, away]) is None
 
 
 def test_a_text_that_is_far_too_short_names_the_sequences_that_it_is_for() -> None:

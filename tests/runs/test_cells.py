@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hosted_kit import turn_on
 
 from normviz import RunConfig
 from normviz.config import estimated_seconds
+from normviz.cores import cores
 from normviz.execution.cell import measure
 from normviz.policy import Refused
 from normviz.runs.store import Query, Store, cells
@@ -38,7 +42,7 @@ def test_they_wait_beside_the_runs_once_and_take_turns(store: Store) -> None:
     assert len(store.queued(cells=True)) == 4
     opened = cells.opened(store, KEYS, "a")
     assert opened is not None and opened.may_stop and opened.before == 0
-    assert opened.seconds == pytest.approx(sum(map(estimated_seconds, CONFIGS)))
+    assert opened.seconds == pytest.approx(sum(map(estimated_seconds, CONFIGS)) / cores())
     theirs = cells.opened(store, [CONFIGS[0].replace(depth=3).key], "a")
     assert theirs is not None and theirs.before == 1
 
@@ -93,6 +97,37 @@ def test_they_wait_again_when_a_supervisor_begins(store: Store) -> None:
     store.handed(handed)  # its worker has not begun
     store.close_open()
     assert store.queued(cells=True) == [taken, handed]
+
+
+def test_a_page_sees_the_cells_that_a_terminal_trains_and_leaves_them_to_it(store: Store) -> None:
+    cells.ask(store, CONFIGS[:1], "map", "a")
+    rows = cells.take(store, CONFIGS)  # that one too: it does not train yet
+    cells.ask(store, CONFIGS, "map", "a")
+    assert list(rows) == KEYS and store.queued(cells=True) == []
+    cells.began(store, rows[KEYS[1]])
+    store.close_open()  # a supervisor begins
+    cells.stop(store, KEYS, "a")
+    opened = cells.opened(store, KEYS, "a")
+    assert opened is not None and not opened.may_stop
+    assert opened.runs == rows and opened.running == {KEYS[1]}
+    store.end(rows[KEYS[0]], "failed", message="no memory")
+    cells.leave(store, rows.values())
+    assert cells.opened(store, KEYS, "a") is None and cells.failures(store, KEYS) == ["no memory"]
+
+
+def test_what_a_killed_terminal_left_does_not_wait_for_ever(store: Store) -> None:
+    cells.take(store, CONFIGS)
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    store.db.connection.execute("UPDATE runs SET pid = ?", (killed.pid,))
+    assert cells.opened(store, KEYS, "a") is None and store.queued(cells=True) == []
+    cells.ask(store, CONFIGS[:1], "map", "a")
+    assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 1
+    assert len(store.queued(cells=True)) == 1
+    cells.take(store, CONFIGS)
+    store.db.connection.execute("UPDATE runs SET pid = ?", (killed.pid,))
+    store.close_open()
+    assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 0
 
 
 def test_a_shared_server_gives_visitors_addresses_and_all_so_many_minutes(

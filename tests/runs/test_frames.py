@@ -14,7 +14,6 @@ from normviz.charts import heatmap
 from normviz.charts.palette import LaneStyle
 from normviz.charts.scale import Domain
 from normviz.lessons.presets import PRESETS
-from normviz.policy import Policy
 from normviz.runs import Recording, Run, Steps, archive, collect, shipped
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane, lacking
@@ -30,8 +29,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Frames, list[int]]:
-    """A reader, and the runs of which it asked the store for all steps."""
+def looked_at(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> tuple[Frames, list[int]]:
+    """A reader that keeps so many bytes, and the runs of which it asked the store for all steps."""
     whole = list[int]()
     steps = store.steps
 
@@ -40,7 +39,7 @@ def looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Frames, li
         return steps(run, after=after)
 
     monkeypatch.setattr(store, "steps", asked)
-    return Frames(store), whole
+    return Frames(store, most), whole
 
 
 def some(store: Store) -> list[Run]:
@@ -54,8 +53,7 @@ def test_runs_leave_memory_when_they_are_too_many(
 ) -> None:
     runs = some(store)
     most = sum(store.steps(run).nbytes for run in runs[1:])
-    store.policy = Policy(steps_bytes=most)
-    frames, whole = looked_at(store, monkeypatch)
+    frames, whole = looked_at(store, monkeypatch, most)
     for _ in range(3):
         for run in runs[1:]:
             frames.steps(run)
@@ -74,9 +72,8 @@ def test_runs_leave_memory_when_they_are_too_many(
 
 
 def test_one_run_is_kept_however_large_it_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.policy = Policy(steps_bytes=1)
     run = some(store)[0]
-    frames, whole = looked_at(store, monkeypatch)
+    frames, whole = looked_at(store, monkeypatch, 1)
     frames.steps(run)
     frames.steps(run)
     assert whole == [run.id]
@@ -86,8 +83,7 @@ def test_what_is_kept_of_a_run_that_grows_is_counted_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, steps = some(store), store.steps
-    store.policy = Policy(steps_bytes=sum(steps(run).nbytes for run in runs[:2]))
-    frames, whole = looked_at(store, monkeypatch)
+    frames, whole = looked_at(store, monkeypatch, sum(steps(run).nbytes for run in runs[:2]))
     frames.steps(runs[0])
     full = store.steps
     for upto in range(10, len(steps(runs[1]).step) + 1, 10):  # it is trained while it is looked at

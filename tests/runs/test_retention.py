@@ -14,6 +14,7 @@ from hosted_kit import supervisor
 from shelf_kit import LARGE, SMALL, fill
 
 from normviz.home import VARIABLE
+from normviz.policy import Policy
 from normviz.runs import collect
 from normviz.runs.store import Store, retention
 from normviz.training.events import Finished, Started
@@ -55,13 +56,16 @@ def test_below_the_limit_nothing_goes_and_beyond_it_down_to_the_goal(store: Stor
 
 def test_when_all_that_is_left_stays_the_store_is_full(store: Store) -> None:
     shipped, runs = ship(store), fill(store, 3)
-    db = store.db.connection
     retention.link(store, runs[:2])
-    assert not retention.is_full(db, 1000)
+    store.policy = Policy(store_bytes=1000)
+    assert not retention.is_full(store)
     assert list(retention.drop(store, 1000)) == runs[2:]
     assert list(retention.drop(store, 1000, linked=True)) == runs[:2]
     assert left(store) == [shipped]
-    assert retention.is_full(db, 1000) and not retention.is_full(db, 10**9)
+    assert retention.is_full(store)
+    for limit in (10**9, None):
+        store.policy = Policy(store_bytes=limit)
+        assert not retention.is_full(store)
 
 
 def test_linked_runs_go_last_and_are_remembered(

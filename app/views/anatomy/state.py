@@ -15,11 +15,10 @@ import streamlit as st
 from normviz.config import DEFAULTS, ConfigError, RunConfig
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES, TRAINING, untrained
 from normviz.links import DUEL, Link, Problem, decode, encode
-from normviz.model import texts
 
 from ...session import address
 from ...session.page_state import PageState, chosen
-from ...session.policy import policy
+from ...session.policy import link_notices
 
 CODEC = replace(DUEL, view=())
 """The links of a duel, of which this page knows nothing but the settings."""
@@ -92,7 +91,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
         for name in setting_names
     ):
         notices.append(TRAINED)
-    return Anatomy(shown, notices=(*notices, *texts.link_notices(shown, policy()), *others))
+    return Anatomy(shown, notices=(*notices, *link_notices(shown), *others))
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from normviz.model import texts
 from normviz.studies.maps.link import CODEC, MapRequest, decode, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
@@ -14,7 +13,7 @@ from normviz.studies.maps.standard import MAPS
 from ...session import address
 from ...session.markdown import sentence
 from ...session.page_state import PageState, chosen
-from ...session.policy import policy
+from ...session.policy import link_notices
 
 
 @dataclass
@@ -42,7 +41,7 @@ def maps() -> Maps:
         try:
             show(decode(params))
             configs = [cell.config for cell in page_maps.asked.grid.cells]
-            notices = texts.link_notices(configs, policy())
+            notices = link_notices(configs)
             page_maps.notices = (*CODEC.others(params), *notices)
         except ValueError as error:
             page_maps.complaint = (

@@ -34,6 +34,7 @@ from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .rows import (
     CELL,
+    LEFT,
     LOST,
     RANK,
     RESULT,
@@ -329,7 +330,8 @@ class Store:
     # What the supervisor reads and writes
 
     def queued(self, cells: bool = False) -> list[int]:
-        """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
+        """The numbers of waiting runs, or of visitors' waiting `cells`, in the order in which workers get
+        them."""
         return queue.queued(self.db.connection, cells)
 
     def handed(self, run: int) -> None:
@@ -367,16 +369,18 @@ class Store:
             )
 
     def close_open(self) -> None:
-        """Mark running and paused runs as failed: without a supervisor they have no process. Cells wait
-        again."""
+        """Mark running and paused runs as failed: without a supervisor they have no process. Visitors' cells
+        wait again; a terminal trains its own."""
         self.db.connection.execute(
             "UPDATE runs SET status = 'failed', ended = ?, message = ? "
             "WHERE status IN ('running', 'paused') AND origin = 'here'",
             (time.time(), LOST),
         )
         self.db.connection.execute(
-            f"UPDATE runs SET status = 'queued', turn = 0 WHERE status IN ('queued', 'running') AND {CELL}"
+            "UPDATE runs SET status = 'queued', turn = 0 "
+            f"WHERE status IN ('queued', 'running') AND visitor IS NOT NULL AND {CELL}"
         )
+        self.db.connection.execute(f"DELETE FROM runs WHERE {LEFT}")
 
     def announce(self, pid: int, ready: bool, slots: int = 1, workers: int = 0) -> None:
         """Store the supervisor's process, whether a warm worker waits, and its slots and workers."""

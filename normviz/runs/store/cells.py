@@ -1,5 +1,6 @@
-"""Cells of maps and claims in the queue: asked for by a page, trained or measured whole by a worker, and kept
-as results. How far a map or a claim is, is a question about the rows of its keys."""
+"""Cells of maps and claims in the queue: asked for by a page and trained or measured whole by a worker, or
+taken by a terminal that trains them itself; kept as results. How far a map or a claim is, is a question about
+the rows of its keys."""
 
 from __future__ import annotations
 
@@ -8,23 +9,23 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...config import RunConfig
 from ...model import texts
-from ...policy import Kind, Open, Policy, demand
+from ...policy import Kind, Open, demand
 from .. import Recording, Run
 from ..run import reading_key
 from . import queue, retention
-from .rows import CELL, fill, known
+from .rows import CELL, LEFT, fill, insert
 
 if TYPE_CHECKING:
     from . import Store
 
 
-OPEN = "status IN ('queued', 'running')"
+OPEN = f"status IN ('queued', 'running') AND NOT ({LEFT})"
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class OpenCells:
     """Open cells: their numbers by key.
 
     running   those that a process has now
-    may_stop  whether this visitor may stop some of them
+    may_stop  whether this visitor may stop some of them; a terminal's are stopped there
     before    cells of others that come before the first of these
-    seconds   estimated seconds of one core for all of them
+    seconds   estimated seconds until all of them have ended
     """
 
     runs: Mapping[str, int]
@@ -48,7 +49,7 @@ def ask(
     store: Store,
     configs: Sequence[RunConfig],
     kind: Kind,
-    visitor: str | None,
+    visitor: str,
     address: str = "",
     lab: str = "",
 ) -> None:
@@ -65,25 +66,49 @@ def ask(
         wanted = {reading_key(lab, config) if lab else config.key: config for config in configs}
         there = {row["key"] for row in _rows(db, wanted, OPEN)}
         new = [config for key, config in wanted.items() if key not in there]
-        demand(store.policy.may_fill(kind, new, _minutes(db, visitor, address, store.policy)))
-        db.execute(
-            f"DELETE FROM runs WHERE status = 'failed' AND {CELL} AND key IN "
-            "(SELECT value FROM json_each(?))",
-            (json.dumps(list(wanted)),),
-        )
+        demand(store.policy.may_fill(kind, new, _minutes(store, visitor, address)))
+        _clear(db, wanted)
         for config in new:
             queue.join(db, config, visitor, address=address, origin=origin, lab=lab)
 
 
-def _minutes(db: sqlite3.Connection, visitor: str | None, address: str, policy: Policy) -> Open:
+def take(store: Store, configs: Sequence[RunConfig]) -> dict[str, int]:
+    """Put the cells of a terminal's sweep into the queue for this process alone, so that pages see how far
+    they are. Those that visitors wait for are taken over. Returns their numbers by key."""
+    wanted = {config.key: config for config in configs}
+    with store.db.transaction() as db:
+        _clear(db, wanted, "OR (status = 'queued' AND turn IS NOT NULL)")
+        return {key: insert(db, config, "queued", "sweep") for key, config in wanted.items()}
+
+
+def leave(store: Store, runs: Collection[int]) -> None:
+    """Take cells that this process had taken out of the queue, those that failed left out."""
+    store.db.connection.execute(
+        "DELETE FROM runs WHERE status IN ('queued', 'running') AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(runs)),),
+    )
+
+
+def _clear(db: sqlite3.Connection, keys: Collection[str], too: str = "") -> None:
+    """Delete the cells among these keys that failed or for which `too` holds, and all that are LEFT."""
+    db.execute(
+        f"DELETE FROM runs WHERE {LEFT} OR (status = 'failed' {too}) AND {CELL} "
+        "AND key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    )
+
+
+def _minutes(store: Store, visitor: str, address: str) -> Open:
     """The estimated minutes of one core of the open cells that count when a visitor asks for more."""
-    rows = db.execute(f"SELECT visitor, address, config FROM runs WHERE {OPEN} AND {CELL}")
+    rows = store.db.connection.execute(
+        f"SELECT visitor, address, config FROM runs WHERE visitor IS NOT NULL AND {OPEN} AND {CELL}"
+    )
     costs = [(row, queue.cost(row["config"])[0] / 60) for row in rows.fetchall()]
     return Open(
         sum(cost for row, cost in costs if row["visitor"] == visitor),
         sum(cost for row, cost in costs if row["address"] == address) if address else None,
         sum(cost for _, cost in costs),
-        policy.store_bytes is not None and retention.is_full(db, policy.store_bytes),
+        retention.is_full(store),
     )
 
 
@@ -99,9 +124,9 @@ def opened(store: Store, keys: Sequence[str], visitor: str) -> OpenCells | None:
     return OpenCells(
         runs,
         frozenset(row["key"] for row in rows if row["status"] == "running"),
-        any(store.policy.may_steer(row["visitor"], visitor) for row in rows),
+        any(_may_stop(store, row, visitor) for row in rows),
         first,
-        sum(queue.cost(row["config"])[0] for row in rows),
+        sum(queue.cost(row["config"])[0] for row in rows) / store.policy.cells_at_once,
     )
 
 
@@ -115,7 +140,7 @@ def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
     """Stop the open cells among these keys that a visitor may stop; what has ended is kept."""
     with store.db.transaction() as db:
         for row in _rows(db, keys, OPEN):
-            if not store.policy.may_steer(row["visitor"], visitor):
+            if not _may_stop(store, row, visitor):
                 continue
             if row["status"] == "queued" and row["turn"] is not None:
                 db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
@@ -126,10 +151,14 @@ def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
                 )
 
 
+def _may_stop(store: Store, row: sqlite3.Row, visitor: str) -> bool:
+    return row["visitor"] is not None and store.policy.may_steer(row["visitor"], visitor)
+
+
 def reading(store: Store, lab: str, config: RunConfig) -> Run | None:
     """What a lab measured of a config here, or None."""
     rows = _rows(store.db.connection, [reading_key(lab, config)], "status = 'finished'")
-    return known(rows[-1], store.policy.own_text) if rows else None
+    return store.run(rows[-1]["id"]) if rows else None
 
 
 def began(store: Store, run: int) -> None:
@@ -158,9 +187,7 @@ def keep_reading(store: Store, run: int, values: Mapping[str, float], seconds: f
     )
 
 
-def _rows(
-    db: sqlite3.Connection, keys: Sequence[str] | Mapping[str, object], which: str
-) -> list[sqlite3.Row]:
+def _rows(db: sqlite3.Connection, keys: Collection[str], which: str) -> list[sqlite3.Row]:
     """The cells among these keys for which `which` holds, in the order in which they were queued."""
     return db.execute(
         f"SELECT * FROM runs WHERE {CELL} AND {which} AND key IN (SELECT value FROM json_each(?)) "

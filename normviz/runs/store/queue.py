@@ -185,10 +185,11 @@ def handed(db: sqlite3.Connection, run: int) -> None:
 
 
 def queued(db: sqlite3.Connection, cells: bool = False) -> list[int]:
-    """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
+    """The numbers of waiting runs, or of visitors' waiting `cells`, in the order in which workers get
+    them."""
     rows = db.execute(
         "SELECT id, visitor, turn, beside, address, config FROM runs "
-        f"WHERE status = 'queued' AND {CELL} = ?",
+        f"WHERE status = 'queued' AND {CELL} = ? AND (visitor IS NOT NULL OR NOT {CELL})",
         (cells,),
     )
     waiting = [
@@ -262,6 +263,12 @@ def refusal(store: Store, configs: Sequence[RunConfig]) -> str | None:
     return store.policy.may(configs) or texts.obstacle(*configs)
 
 
+def is_free(store: Store, but: Collection[int]) -> bool:
+    """Whether runs may be queued that nobody clicked for: on a shared server only while no other run than
+    those of `but` waits."""
+    return not store.policy.is_shared or set(store.queued()) <= set(but)
+
+
 def enqueue(
     store: Store,
     configs: Sequence[RunConfig],
@@ -285,25 +292,20 @@ def enqueue(
         runs = {} if paused else {key: _joined(db, key, instead) for key in keys}
         new = [config for key, config in keys.items() if runs.get(key) is None]
         if new:
-            demand(policy.may(new, _opened(db, visitor, instead, address, policy.store_bytes)))
+            demand(policy.may(new, _opened(store, visitor, instead, address)))
         asked = join_all(db, new, visitor, paused, address)
         runs |= {config.key: run for config, run in zip(new, asked, strict=True)}
     return [run for config in configs if (run := runs[config.key]) is not None]
 
 
-def _opened(
-    db: sqlite3.Connection,
-    visitor: str,
-    but: Collection[int],
-    address: str,
-    limit: int | None,
-) -> Open:
-    """The open runs that count when a visitor asks for more in a store of at most `limit` bytes."""
+def _opened(store: Store, visitor: str, but: Collection[int], address: str) -> Open:
+    """The open runs that count when a visitor asks for more."""
+    db = store.db.connection
     return Open(
         _open_runs(db, visitor, but),
         _waiting(db, but, address) if address else None,
         _waiting(db, but),
-        limit is not None and retention.is_full(db, limit),
+        retention.is_full(store),
     )
 
 

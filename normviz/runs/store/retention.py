@@ -40,9 +40,10 @@ def size(store: Store) -> int:
     return used(store.db.connection)
 
 
-def is_full(db: sqlite3.Connection, limit: int) -> bool:
-    """Whether the store has reached its limit in bytes and no run in it may be deleted."""
-    if used(db) < limit:
+def is_full(store: Store) -> bool:
+    """Whether the store has reached its policy's limit in bytes and no run in it may be deleted."""
+    db, limit = store.db.connection, store.policy.store_bytes
+    if limit is None or used(db) < limit:
         return False
     return db.execute(f"SELECT 1 FROM runs WHERE {MAY_GO} LIMIT 1", (1,)).fetchone() is None
 

@@ -57,6 +57,10 @@ END"""
 CELL = "origin IN ('sweep', 'reading')"
 """Whether a row of `runs` is a cell of a map or a claim, which waits for all other runs."""
 
+LEFT = f"{CELL} AND visitor IS NULL AND status IN ('queued', 'running') AND NOT alive(pid)"
+"""Whether a row of `runs` is an open cell of a terminal that has ended without a word. A terminal's cells are
+those of no visitor."""
+
 RESULT = "status IN ('finished', 'diverged')"
 """Whether a row of `runs` is a result."""
 

@@ -1,9 +1,10 @@
-"""Run what is missing of a grid, and write every cell into the store as soon as it has ended."""
+"""Run what is missing of a grid: its cells are in the store's queue while they wait and train, and each is
+written as soon as it has ended."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ...cores import cores, has_gpu
 from ...execution import Began, Ended, Event, Executor, Local
 from ...execution.cell import train_cell, train_stack
 from ...runs import Recording, Run, empty
-from ...runs.store import Store
+from ...runs.store import Store, cells
 from ...training.shape import shape_of
 from .grid import Cell, Grid
 from .ray import Cluster, Tasks
@@ -81,16 +82,29 @@ def sweep(
     todo = [cell for cell in grid.cells if cell not in kept]
     if not todo:
         return
-    on_gpu = [it for it in todo if it.config.device in (name, "auto")] if name == "cuda" else []
-    alone = [it for it in todo if it not in on_gpu]
+    rows = cells.take(store, [cell.config for cell in todo])
+    try:
+        for executor in _executors(store, todo, name, here, cluster):
+            yield from _trained(store, executor, rows, stop)
+            if stop():
+                return
+    finally:
+        cells.leave(store, rows.values())
+
+
+def _executors(
+    store: Store, todo: Sequence[Cell], device: str, processes: int, cluster: Cluster | None
+) -> Iterator[Executor[Cell]]:
+    """What trains these cells, one after the other."""
     if cluster is not None:
-        yield from _trained(store, Tasks(cluster, todo, store.folder), stop)
+        yield Tasks(cluster, todo, store.folder)
         return
+    on_gpu = [it for it in todo if it.config.device in (device, "auto")] if device == "cuda" else []
     if on_gpu:
-        yield from _trained(store, Stacks(on_gpu, store.folder), stop)
-    if alone and not stop():
+        yield Stacks(on_gpu, store.folder)
+    if alone := [it for it in todo if it not in on_gpu]:
         tasks = {cell: (cell.config.canonical(),) for cell in alone}
-        yield from _trained(store, Local(train_cell, tasks, store.folder, here, TRIES), stop)
+        yield Local(train_cell, tasks, store.folder, processes, TRIES)
 
 
 def device_of(cells: Sequence[Cell], kept: Collection[Run], processes: int) -> str:
@@ -151,30 +165,35 @@ def _each(event: Event[tuple[Cell, ...]]) -> Iterator[Event[Cell]]:
 
 
 def _trained(
-    store: Store, executor: Executor[Cell], stop: Callable[[], bool]
+    store: Store, executor: Executor[Cell], rows: Mapping[str, int], stop: Callable[[], bool]
 ) -> Iterator[Began[Cell] | Done]:
     """The executor's events of the cells that are left; each result is stored before it is yielded."""
     unkept = list[Ended[Cell]]()
     try:
         for event in executor.events(stop):
             if isinstance(event, Began):
+                cells.began(store, rows[event.task.key])
                 yield event
             else:
                 try:
-                    done = _keep(store, event)
+                    done = _keep(store, rows, event)
                 except KeyboardInterrupt:
                     unkept = [event]
                     raise
                 yield done
     finally:
         for ended in unkept + executor.close():
-            _keep(store, ended)
+            _keep(store, rows, ended)
 
 
-def _keep(store: Store, ended: Ended[Cell]) -> Done:
-    """Into the store, as one write."""
+def _keep(store: Store, rows: Mapping[str, int], ended: Ended[Cell]) -> Done:
+    """Into the store, as one write, in place of the row of the queue."""
     measured = ended.result or empty(ended.task.config, "failed", ended.problem or "")
+    row = rows[ended.task.key]
     if measured.status != "failed" and measured.started is not None:
         (number,) = store.keep_all([measured], "sweep")
         measured = replace(measured, id=number, origin="sweep")
+        cells.leave(store, [row])
+    else:
+        store.end(row, "failed", message=measured.message)
     return Done(ended.task, measured)

@@ -6,7 +6,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from backend_kit import losses, wait_for
@@ -16,9 +19,11 @@ from task_kit import WORDS
 from normviz import RunConfig
 from normviz.home import VARIABLE
 from normviz.model import texts
-from normviz.runs.store import Store
+from normviz.model.characters import TextError
+from normviz.runs.store import Store, cells
+from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps import Cluster, SweepError, make, missing
-from normviz.studies.maps.ray import normviz_cell
+from normviz.studies.maps.ray import Tasks, normviz_cell
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +39,11 @@ def nodes() -> Iterator[Nodes]:
     """A cluster that outlives the death of its second node."""
     with head() as nodes:
         yield nodes
+
+
+def open_cells(store: Store, *configs: RunConfig) -> OpenCells | None:
+    """Those that wait or train, as a page asks for them."""
+    return cells.opened(store, [config.key for config in configs], "a")
 
 
 def rates(n: int) -> str:
@@ -61,11 +71,15 @@ def test_the_death_of_a_node_loses_nothing(
     with Driver(nodes.folder, tmp_path, *words, "--on", f"ray:{nodes.address}") as driver:
         wait_for(lambda: len(missing(store, grid)) < n and other.stopped(), "cells on both")
         assert missing(store, grid)
+        opened = open_cells(store, *(cell.config for cell in grid.cells))
+        assert opened is not None and opened.running and not opened.may_stop
+        assert opened.runs.keys() == {cell.key for cell in missing(store, grid)}
         other.kill()
         code, out, err = driver.end()
     assert code == 0, err
     assert f"{n} of {n}  " in err and "in 2 processes" in err
     assert out.startswith("loss of the last tenth") and "train up to lr" in out
+    assert open_cells(store, *(cell.config for cell in grid.cells)) is None
     for cell in grid.cells:
         same_as_here(store, cell.config)
     assert retried(nodes.folder) >= 1
@@ -105,17 +119,35 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
         code, _, err = driver.end()
     assert code == 2
     last = err.splitlines()[-1]
-    assert "has had no node that can train" in last and "`ray start --head`" in last
+    assert "has no node that can train" in last and "`ray start --head`" in last
+    assert open_cells(Store(tmp_path), RunConfig(**CELL, steps=20000)) is None
 
 
-def test_another_normviz_on_a_node_is_said() -> None:
-    said = r"has NormViz \S+ \(engine \d+\) and this machine NormViz 9.9.*install the same release"
+def test_what_goes_wrong_on_a_node_is_said() -> None:
+    with pytest.raises(SweepError, match=r"^\S+ has NormViz \S+ \(engine \d+\)$") as other:
+        normviz_cell("NormViz 9.9 (engine 99)", RunConfig().canonical(), None)
+    errors = pytest.importorskip("ray").exceptions
+    tasks, (cell,) = Tasks.__new__(Tasks), make(RunConfig(**CELL), {}).cells
+    tasks.cluster = cast("Cluster", SimpleNamespace(ray=sys.modules["ray"]))
+
+    def told(error: Exception) -> str | None:
+        end = Future[object]()
+        end.set_exception(error)
+        return tasks._ended(cell, end).problem
+
+    def raised(error: Exception) -> Exception:
+        return errors.RayTaskError("normviz_cell", "Traceback", error).as_instanceof_cause()
+
+    said = r"this machine \(SweepError: \S+ has NormViz .*\): all need NormViz"
     with pytest.raises(SweepError, match=said):
-        normviz_cell(("9.9", 99), RunConfig().canonical(), None)
+        told(raised(other.value))
+    with pytest.raises(SweepError, match=r"\(No module named 'normviz'\)"):
+        told(raised(RuntimeError("Traceback\n\nNo module named 'normviz'")))
+    assert told(raised(TextError("no room for a text"))) == "no room for a text"
+    assert "gave no result: WorkerCrashedError" in (told(errors.WorkerCrashedError()) or "")
 
 
-def test_an_address_where_nobody_answers_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("normviz.studies.maps.ray._ray", lambda settings: None)
+def test_an_address_where_nobody_answers_is_said_at_once() -> None:
     address = f"127.0.0.1:{free_port()}"
     said = rf"no Ray cluster answers at {address} \(.*`ray start --head`"
     with pytest.raises(SweepError, match=said):

@@ -23,7 +23,7 @@ from normviz.result import result_of
 from normviz.runs import collect
 from normviz.runs.frames import Frames
 from normviz.runs.lane import stored_lane
-from normviz.runs.store import Query, Store
+from normviz.runs.store import Query, Store, cells
 from normviz.runs.verdict import LEARNED
 from normviz.studies.maps import Done, Grid, Reused, make, missing, stored, sweep
 from normviz.training.events import Diverged, Finished, Started, Step
@@ -58,6 +58,23 @@ def test_cells_are_bitwise_what_train_gives_and_a_second_start_runs_only_what_is
     assert missing(store, grid) == []
     again = list(sweep(store, grid, 2))
     assert all(isinstance(news, Reused) for news in again) and len(again) == 4
+
+
+def test_a_page_sees_what_a_terminal_trains(store: Store) -> None:
+    grid = small()
+    keys = [cell.key for cell in grid.cells]
+    news = sweep(store, grid, 1)
+    first = next(news)
+    assert isinstance(first, Began)
+    opened = cells.opened(store, keys, "a")
+    assert opened is not None and not opened.may_stop
+    assert opened.runs.keys() == set(keys) and opened.running == {first.task.key}
+    while not isinstance(next(news), Done):
+        pass
+    opened = cells.opened(store, keys, "a")
+    assert opened is not None and first.task.key not in opened.runs
+    news.close()  # as Ctrl-C does
+    assert cells.opened(store, keys, "a") is None and len(missing(store, grid)) == 3
 
 
 def test_a_cell_opens_in_the_duel_with_a_few_layers(store: Store) -> None:
