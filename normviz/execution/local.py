@@ -6,18 +6,17 @@ left. One thread, the reader of `events`, holds all of them.
 
 from __future__ import annotations
 
-import pickle
 import subprocess
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
+from .child import Child
 from .executor import STOP_SECONDS, Began, Ended, Event, Executor, T, no_result
-from .process import PATIENT, describe_end, start
+from .process import PATIENT, start
 
 
 class Local(Executor[T]):
@@ -41,114 +40,81 @@ class Local(Executor[T]):
     ) -> None:
         self.function, self.tasks, self.folder = function, tasks, folder
         self.processes, self.tries, self.urgent = processes, tries, urgent
-        self._left = iter(tasks)
-        self._busy: dict[Any, _Child[T]] = {}
-        self._news = deque[Event[T]]()
+        self._waiting, self._tries = deque(tasks), Counter[T]()
+        self._children: list[Child[T]] = []
 
     @property
     def pids(self) -> list[int]:
         """The children's process ids."""
-        return [child.process.pid for child in self._busy.values()]
+        return [child.process.pid for child in self._children if child.process.pid]
 
     def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event[T]]:
-        for _ in range(self.processes):
-            self._next(None)
-        yield from self._unread()
-        while self._busy and not stop():
-            for pipe in wait(list(self._busy), STOP_SECONDS):
-                self._receive(self._busy[pipe])
-                yield from self._unread()
+        while not stop():
+            while self._waiting and len(self._busy()) < self.processes:
+                yield from self._give(self._waiting.popleft())
+            if not self._busy():
+                return
+            ready = wait([child.pipe for child in self._children], STOP_SECONDS)
+            for child in [it for it in self._children if it.pipe in ready]:
+                if (ended := self._read(child)) is not None:
+                    yield ended
+                if not self._waiting and child in self._children and child.task is None:
+                    self._end(child)
 
     def close(self) -> list[Ended[T]]:
-        children = list(self._busy.values())
-        self._busy.clear()
-        for child in children:
-            child.process.kill()
-        for child in children:
-            self._news += child.end()
-        return [event for event in self._unread() if isinstance(event, Ended)]
+        for child in self._children:
+            child.kill()
+        return [ended for child in list(self._children) if (ended := self._end(child))]
 
-    def _unread(self) -> Iterator[Event[T]]:
-        while self._news:
-            yield self._news.popleft()
+    def _busy(self) -> list[Child[T]]:
+        return [child for child in self._children if child.task is not None]
 
-    def _next(self, child: _Child[T] | None) -> None:
-        """Give a child, or a new one, the next task; without one it ends."""
-        for task in self._left:
-            self._news.append(Began(task))
-            if self._give(child, task, 1):
-                return
-        if child is not None:
-            del self._busy[child.pipe]
-            child.end()
-
-    def _give(self, child: _Child[T] | None, task: T, tries: int) -> bool:
-        """Give a child, or a new one, a task; it ends at once where none can be started."""
+    def _give(self, task: T) -> Iterator[Event[T]]:
+        """Give a child that waits, or a new one, a task; it ends at once where none can be started."""
+        self._tries[task] += 1
+        problem = None
         try:
-            child = child or _Child(self.folder, self.urgent)
+            child = next((it for it in self._children if it.task is None), None) or self._start()
+            child.give(task, self.function, *self.tasks[task])
         except OSError as error:
-            self._news.append(Ended(task, problem=no_result(error)))
-            return False
-        child.task, child.tries = task, tries
-        self._busy[child.pipe] = child
-        with suppress(BrokenPipeError, ConnectionResetError):  # it died, as `_receive` will find
-            child.pipe.send((self.function, self.tasks[task]))
-        return True
+            problem = no_result(error)
+        if self._tries[task] == 1:
+            yield Began(task)
+        if problem is not None:
+            yield Ended(task, problem=problem)
 
-    def _receive(self, child: _Child[T]) -> None:
-        """Receive the next message of a child, or notice that it died."""
-        try:
-            message = child.pipe.recv_bytes()
-        except (EOFError, OSError):
-            self._retry_or_end(child)
-            return
-        self._news.append(child.end_of(message))
-        self._next(child)
-
-    def _retry_or_end(self, child: _Child[T]) -> None:
-        """Begin a dead child's task again where that is allowed, else end it."""
-        del self._busy[child.pipe]
-        with suppress(subprocess.TimeoutExpired):
-            child.process.wait(1.0)
-        child.end()
-        if child.tries < self.tries:
-            if not self._give(None, child.task, child.tries + 1):
-                self._next(None)
-            return
-        times = ", twice" if child.tries > 1 else ""
-        how = f"its process {describe_end(child.process.returncode)}{times}"
-        self._news.append(Ended(child.task, problem=how))
-        self._next(None)
-
-
-class _Child(Generic[T]):
-    """A process, our end of its pipe, and the task that it has."""
-
-    task: T
-    tries: int
-
-    def __init__(self, folder: Path, urgent: bool) -> None:
-        self.pipe, theirs = Pipe()
+    def _start(self) -> Child[T]:
+        ours, theirs = Pipe()
+        niceness, threads = (0, {}) if self.urgent else (PATIENT, {"OMP_NUM_THREADS": "1"})
         with theirs:
-            self.process = start(
-                "normviz.execution", folder, str(theirs.fileno()), "0" if urgent else str(PATIENT),
-                stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()],
-                **({} if urgent else {"OMP_NUM_THREADS": "1"}),
+            process = start(
+                "normviz.execution", self.folder, str(theirs.fileno()), str(niceness),
+                stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()], **threads,
             )  # fmt: skip
+        self._children.append(child := Child[T](process, ours, niceness))
+        return child
 
-    def end_of(self, message: bytes) -> Ended[T]:
-        """The end of its task by a message, also where that can't be read."""
+    def _read(self, child: Child[T]) -> Ended[T] | None:
+        """The end of a child's task, if it has come; where it died, unless the task is begun again."""
         try:
-            return replace(pickle.loads(message), task=self.task)
-        except Exception as error:  # unpickling may raise any
-            return Ended(self.task, problem=no_result(error))
+            return child.read()
+        except EOFError:
+            how, task = child.describe_end(), child.task
+            self._end(child)
+            if task is None:
+                return None
+            if self._tries[task] < self.tries:
+                self._waiting.appendleft(task)
+                return None
+            times = ", twice" if self._tries[task] > 1 else ""
+            return Ended(task, problem=f"its process {how}{times}")
 
-    def end(self) -> list[Ended[T]]:
-        """Kill it. Returns the end of its task where it had sent that."""
-        self.process.kill()
-        self.process.wait()
-        ends = list[Ended[T]]()
-        with self.pipe, suppress(EOFError, OSError):
-            while self.pipe.poll():
-                ends.append(self.end_of(self.pipe.recv_bytes()))
-        return ends
+    def _end(self, child: Child[T]) -> Ended[T] | None:
+        """Kill a child. Returns the end of its task where it had sent that."""
+        assert isinstance(child.process, subprocess.Popen)
+        self._children.remove(child)
+        child.kill()
+        child.process.wait()
+        with child.pipe, suppress(EOFError):
+            return child.read()
+        return None

@@ -11,8 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 
 from filelock import FileLock, Timeout
 
@@ -20,12 +19,13 @@ from ..config import estimated_gib, is_quick
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError, pictures
 from ..runs.store.rows import FOREIGN
-from . import log, worker
+from . import child, log, worker
 from .budget import Budget, default_slots
-from .client import DAMAGED
+from .child import Child
+from .executor import Ended
 from .heartbeat import Heartbeat
 from .housekeeping import Housekeeper, PendingEnds, too_many
-from .process import describe_end, start
+from .process import PATIENT, start
 from .startup import Startup
 
 TICK_SECONDS = 0.015
@@ -33,8 +33,7 @@ STOP_GRACE_SECONDS = 0.12
 """A worker that has not obeyed a stop by then (it may be inside one long step) is killed."""
 
 SPARES = 2
-JOIN_SECONDS = 0.1
-"""A process closes its pipe shortly before it has an exit code."""
+"""Workers that wait for a run, warm."""
 CALM_SECONDS = 0.15
 """For so long after a hand-out no process is forked: it would take the core on which the run begins."""
 
@@ -49,54 +48,19 @@ FULL_SECONDS = 1.0
 """Pause before the next try after the store could not be written."""
 
 
-@dataclass
-class Worker:
-    """A process and our end of its pipe.
+@dataclass(frozen=True)
+class Job:
+    """What a worker has: a run of the store, or 0 while it loads what its first run would wait for.
 
-    warm     it waits for a run
-    started  it was warm at least once
-    took     it reported that it has its run; if it dies before, it has not touched the run
-    returns  it measures quickly, and will be warm again in a moment
-    patient  it has taken a cell of a map or a claim, and gets no run any more: its priority is low
-    deaf     its end of the pipe is closed, which shows before the process has ended
-    gib      estimated memory of its run in GiB
-    ended    it was killed because its run is over
-    why      the error, if it could not write it into the store itself
+    is_cell  it is a cell of a map or a claim
+    returns  it measures quickly, and its worker will be free again in a moment
+    gib      its estimated memory in GiB
     """
 
-    process: BaseProcess
-    pipe: Connection
-    warm: bool = False
-    started: bool = False
-    took: bool = False
+    run: int
+    is_cell: bool = False
     returns: bool = False
-    patient: bool = False
-    deaf: bool = False
     gib: float = 0.0
-    ended: bool = False
-    why: str = ""
-
-    @property
-    def lives(self) -> bool:
-        """Whether its process can be reached."""
-        return not self.deaf and self.process.is_alive()
-
-    def end(self) -> None:
-        """Kill the worker, because its run is over."""
-        self.ended = True
-        self.process.kill()
-
-    def listen(self) -> None:
-        """Read the worker's messages."""
-        try:
-            while not self.deaf and self.pipe.poll():
-                message = self.pipe.recv()
-                if message not in ("warm", "took"):
-                    self.why = message
-                    continue
-                self.warm, self.took, self.started = message == "warm", message == "took", True
-        except (EOFError, OSError):
-            self.deaf, self.warm = True, False
 
 
 class Supervisor:
@@ -110,23 +74,21 @@ class Supervisor:
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
             self.context = mp.get_context("forkserver")
-            self.context.set_forkserver_preload(["normviz.execution.preload"])
+            self.context.set_forkserver_preload([f"{__package__}.worker", f"{__package__}.preload"])
         else:
             self.context = mp.get_context("spawn")
-        self.spares: list[Worker] = []
-        self.patient: list[Worker] = []
-        """Warm workers that get cells alone."""
+        self.workers: list[Child[Job]] = []
+        """Those of full priority get runs, the others cells."""
         self.cells = store.policy.processes or slots
         self.startup = Startup(store.folder)
-        self.busy: dict[int, Worker] = {}
         self.ready = False
         self.pending_ends = PendingEnds(store)
         self.stopping: dict[int, float] = {}
         self.handed_out = 0.0
         self.paused = 0
         """How many of the busy workers have a paused run."""
-        self.waiting = 0
-        """Runs that wait for a worker although there is a slot for them; no spare is warm then."""
+        self.waiting = self.waiting_cells = 0
+        """Runs, and cells, that wait for a worker although there is a slot for them; none is warm then."""
         self.drawer: tuple[int, subprocess.Popen[bytes]] | None = None
         """The picture that is drawn, or was last, and the process that draws it."""
         self.picture = 0
@@ -137,7 +99,7 @@ class Supervisor:
     def tick(self) -> None:
         """One round: read workers, notice deaths, stop runs, hand out runs, start spares, draw."""
         self.listen()
-        self.notice_deaths()
+        self.tell_readiness()
         self.pending_ends.settle()
         self.make_stops_certain()
         self.limit_paused()
@@ -147,103 +109,131 @@ class Supervisor:
         self.refill()
         self.draw()
 
-    def new_worker(self) -> Worker | None:
-        """A new process, or None where none can be started."""
+    @property
+    def busy(self) -> dict[int, Child[Job]]:
+        """The workers that have a run or a cell, by its number."""
+        return {each.task.run: each for each in self.workers if each.task and each.task.run}
+
+    def free(self, niceness: int) -> list[Child[Job]]:
+        """The workers of a priority that wait for something, or will once they are warm."""
+        mine = (each for each in self.workers if each.niceness == niceness)
+        return [each for each in mine if each.task is None or not each.task.run]
+
+    def jobs(self) -> list[Job]:
+        """What the workers have."""
+        return [each.task for each in self.busy.values() if each.task]
+
+    def returning(self) -> int:
+        """Workers that will be warm again in a moment."""
+        return sum(each.task is not None and each.task.returns for each in self.workers)
+
+    def begin(self, niceness: int) -> bool:
+        """Start a worker; False where that is not possible."""
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(
-            target=worker.main, args=(theirs, self.store.folder), daemon=True
-        )
+        process = self.context.Process(target=child.main, args=(theirs,), daemon=True)
         try:
             process.start()
         except (OSError, EOFError) as error:  # also if the process that forks was killed
             self.startup.failed(f"no process can be started: {error}")
-            return None
+            return False
         finally:
             theirs.close()
-        return Worker(process, ours)
+        new = Child[Job](process, ours, niceness)
+        new.give(Job(0), worker.begin, self.store.folder, niceness)
+        self.workers.append(new)
+        return True
+
+    def end(self, worker: Child[Job]) -> None:
+        """Kill a worker, because what it has is over."""
+        self.workers.remove(worker)
+        worker.kill()
+        worker.pipe.close()
 
     def listen(self) -> None:
-        """Read all messages; workers that are warm, for the first time or again, are spares."""
-        for each in self.workers():
-            each.listen()
-        for run, busy in list(self.busy.items()):
-            if busy.warm:
-                del self.busy[run]
-                (self.patient if busy.patient else self.spares).append(busy)
-        for surplus in self.spares[SPARES:]:
-            surplus.process.kill()
-        del self.spares[SPARES:]
+        """Take in what workers have done, and end the runs of those that died."""
+        for each in list(self.workers):
+            try:
+                if ended := each.read():
+                    self.take_in(each, ended)
+            except EOFError:
+                self.workers.remove(each)
+                self.bury(each)
 
-    def notice_deaths(self) -> None:
-        """Drop dead spares, and end the runs of workers that died."""
-        self.patient = [each for each in self.patient if each.lives]
-        dead = [spare for spare in self.spares if not spare.lives]
-        self.spares = [spare for spare in self.spares if spare.lives]
-        for spare in dead:
-            if not spare.started:
-                spare.process.join(JOIN_SECONDS)
-                self.startup.failed(f"the last one {describe_end(spare.process.exitcode)}")
-        for run, busy in list(self.busy.items()):
-            if busy.process.is_alive():
-                continue
-            del self.busy[run]
-            busy.listen()  # its last messages
-            if busy.took:  # else the run still waits, and goes to another
-                message = busy.why or _death_message(busy)
-                # Else it trained its run to the end, or was killed on purpose.
-                if busy.process.exitcode and not busy.ended:
-                    log.event("died", run, why=message)
-                if busy.process.exitcode == DAMAGED:
-                    raise StoreDamaged(busy.why)
-                self.pending_ends.end(run, message)  # no effect if the run has ended
-        ready = any(spare.warm for spare in self.spares) or self.returning() > 0
+    def take_in(self, worker: Child[Job], ended: Ended[Job]) -> None:
+        """A task of a worker has ended: it is warm, or not needed any more."""
+        if not ended.task.run:
+            if ended.problem is not None:
+                self.startup.failed("the last one failed while it started")
+                self.end(worker)
+            return
+        error, surplus = ended.problem or ended.result, len(self.free(0)) > SPARES
+        if ended.result is not True or (surplus and not ended.task.is_cell):
+            self.end(worker)
+        if error is not True and error is not False:
+            log.event("died", ended.task.run, why=error)
+            if isinstance(error, StoreDamaged):
+                raise error
+            self.pending_ends.end(ended.task.run, str(error))
+
+    def bury(self, worker: Child[Job]) -> None:
+        """A worker has died."""
+        job, how = worker.task, worker.describe_end()
+        if job is not None and not job.run:
+            self.startup.failed(f"the last one {how}")
+        elif job is not None and worker.began:  # else the run still waits, and goes to another
+            kept = "" if job.is_cell else "; everything committed up to there is kept"
+            log.event("died", job.run, why=how)
+            # No effect if the run has ended.
+            self.pending_ends.end(job.run, f"the training process {how}{kept}")
+
+    def tell_readiness(self) -> None:
+        """Write into the store whether a run would begin at once, where that has changed."""
+        ready = any(each.task is None for each in self.free(0)) or self.returning() > 0
         if ready or self.busy:
             self.startup.worked()
         if ready != self.ready:
             self.ready = ready
-            self.store.announce(os.getpid(), ready, self.slots, len(self.workers()))
-
-    def returning(self) -> int:
-        """Workers that will be warm in a moment."""
-        return sum(busy.returns for busy in self.busy.values())
-
-    def workers(self) -> list[Worker]:
-        """All processes."""
-        return [*self.spares, *self.patient, *self.busy.values()]
+            self.store.announce(os.getpid(), ready, self.slots, len(self.workers))
 
     def refill(self) -> None:
-        """Fork missing spares: at once if runs wait although a slot is free. Else not while a run begins,
+        """Fork missing workers: at once if runs wait although a slot is free. Else not while a run begins,
         and not in place of workers that will be warm again in a moment. After failures only now and then."""
-        if not self.startup.may_try(bool(self.spares)):
+        spares, patient = self.free(0), self.free(PATIENT)
+        if not self.waiting_cells and not any(job.is_cell for job in self.jobs()):
+            for each in patient:
+                self.end(each)
+        if not self.startup.may_try(bool(spares)):
             return
-        missing = self.waiting - len(self.spares)
+        missing, cells = self.waiting - len(spares), 0
         if time.monotonic() - self.handed_out > CALM_SECONDS:
-            missing = max(missing, SPARES - len(self.spares) - self.returning())
-        for _ in range(missing):
-            if (fresh := self.new_worker()) is None:
+            missing = max(missing, SPARES - len(spares) - self.returning())
+            cells = self.waiting_cells - len(patient)
+        for niceness in [0] * missing + [PATIENT] * cells:
+            if not self.begin(niceness):
                 return
-            self.spares.append(fresh)
 
     def make_stops_certain(self) -> None:
         """End runs whose stop was requested and that go on."""
         # Counted from when this process reads it: the clock that stored the time of the stop may jump.
         now = time.monotonic()
         self.stopping = {run: self.stopping.get(run, now) for run in self.store.stops()}
+        workers = self.busy
         for run, asked in self.stopping.items():
-            busy = self.busy.get(run)
+            busy = workers.get(run)
             if busy is None:
                 self.pending_ends.end(run, None, "stopped")
             elif now - asked > STOP_GRACE_SECONDS:
                 log.event("killed", run, why="it did not obey a stop")
-                busy.end()
+                self.end(busy)
                 self.pending_ends.end(run, None, "stopped")
 
     def hand_out(self) -> None:
         """Send waiting runs to spares, as far as slots and memory allow."""
         self.waiting = 0
-        taken = self.busy.keys() | self.pending_ends.runs
+        jobs = self.jobs()
+        taken = {job.run for job in jobs} | self.pending_ends.runs.keys()
         queued = [run for run in self.store.queued() if run not in taken]
-        runs = {run: busy for run, busy in self.busy.items() if not busy.patient}
+        runs = [job.run for job in jobs if not job.is_cell]
         active = sum(not self._is_paused(run) for run in runs) if queued else 0
         short = False
         for run in queued[: max(0, self.slots - active)]:
@@ -252,61 +242,42 @@ class Supervisor:
                 self.pending_ends.end(run, FOREIGN)
                 continue
             gib = estimated_gib(record.trained)
-            if short := not self.budget.fits(gib, (busy.gib for busy in self.busy.values())):
+            if short := not self.budget.fits(gib, (job.gib for job in self.jobs())):
                 break  # the runs after it wait too: the queue's order is kept
-            spare = self.take_spare(run)
-            if spare is None:
+            if not self.give(Job(run, returns=is_quick(record.trained), gib=gib)):
                 self.waiting += 1
                 continue
-            spare.warm, spare.returns, spare.gib = False, is_quick(record.trained), gib
-            self.busy[run] = spare
-            self.store.handed(run)
             log.event("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
         self.budget.record_waiting(short)
 
     def hand_out_cells(self) -> None:
-        """Send waiting cells to patient workers, and to spares of which a run needs none."""
-        free = self.cells - sum(busy.patient for busy in self.busy.values())
-        taken = self.busy.keys() | self.pending_ends.runs
-        queued = (
-            (cell for cell in self.store.queued(cells=True) if cell not in taken) if free else ()
-        )
-        for cell in islice(queued, free):
+        """Send waiting cells to workers of low priority, one of each slot."""
+        self.waiting_cells = 0
+        jobs = self.jobs()
+        if not (free := self.cells - sum(job.is_cell for job in jobs)):
+            return
+        taken = {job.run for job in jobs} | self.pending_ends.runs.keys()
+        waiting = (cell for cell in self.store.queued(cells=True) if cell not in taken)
+        for cell in islice(waiting, free):
             if self.store.run(cell) is None:
                 self.pending_ends.end(cell, FOREIGN)
-                continue
-            worker = self._take(self.patient, cell)
-            if worker is None and sum(spare.warm for spare in self.spares) > 1:
-                worker = self._take(self.spares, cell)
-            if worker is None:
-                return
-            worker.warm, worker.patient, worker.took = False, True, False
-            self.busy[cell] = worker
-            self.store.handed(cell)
-        if not any(busy.patient for busy in self.busy.values()):
-            for worker in self.patient:
-                worker.process.kill()
-            self.patient.clear()
+            elif not self.give(Job(cell, is_cell=True)):
+                self.waiting_cells += 1
 
-    def take_spare(self, run: int) -> Worker | None:
-        """A warm spare to which the run was sent, or None."""
-        return self._take(self.spares, run)
-
-    def _take(self, workers: list[Worker], run: int) -> Worker | None:
-        """A warm one of these workers to which the run was sent, or None; sending to a dead one fails."""
-        for spare in [spare for spare in workers if spare.warm]:
-            workers.remove(spare)
-            with contextlib.suppress(OSError):
-                spare.pipe.send(run)
-                return spare
-        return None
+    def give(self, job: Job) -> bool:
+        """Send a run to a warm worker; False where there is none."""
+        for each in self.free(PATIENT if job.is_cell else 0):
+            if each.task is None and each.give(job, worker.train, self.store.folder, job.run):
+                self.store.handed(job.run)
+                return True
+        return False
 
     def draw(self) -> None:
         """Start a process that draws the next picture, once nothing has trained for a while. What trains ends
         it, and it is drawn again later; one that ends by itself or takes too long is not."""
         now = time.monotonic()
-        trains = self.waiting + len(self.busy) > self.paused
+        trains = self.waiting + self.waiting_cells + len(self.busy) > self.paused
         if trains:
             self.trained = now
         if self.drawer is not None and self.drawer[1].poll() is None:
@@ -325,18 +296,19 @@ class Supervisor:
 
     def limit_paused(self) -> None:
         """Stop paused runs beyond those that may keep their processes."""
-        records = [record for run in self.busy if (record := self.store.run(run))]
+        workers = self.busy
+        records = [record for run in workers if (record := self.store.run(run))]
         paused = {run.id: run.visitor for run in records if run.status == "paused"}
         self.paused = len(paused)
         for run in too_many(paused, self.budget.paused_limit(len(paused))):
             self.pending_ends.end(run, "paused while many others waited", "stopped")
-            self.busy[run].end()
+            self.end(workers[run])
 
     def stop_unwatched(self) -> None:
         """Stop runs that no open page of a shared server has shown for a while; keep the store's limit."""
         for run in self.housekeeper.round():
-            if run in self.busy:
-                self.busy[run].end()
+            if busy := self.busy.get(run):
+                self.end(busy)
             self.pending_ends.end(run, UNWATCHED, "stopped")
 
     def _is_paused(self, run: int) -> bool:
@@ -346,24 +318,17 @@ class Supervisor:
     def sleep(self) -> None:
         """Wait until the store changes, or a worker sends a message or dies."""
         version, until = self.store.version(), time.monotonic() + 0.25
-        workers = self.workers()
-        watched: list[Connection | int] = [w.pipe for w in workers if not w.warm and not w.deaf]
-        watched += [w.process.sentinel for w in workers]
+        pipes = [each.pipe for each in self.workers]
         while self.store.version() == version and time.monotonic() < until:
-            if wait(watched, TICK_SECONDS):
+            if wait(pipes, TICK_SECONDS):
                 return
 
     def close(self) -> None:
         """Kill all workers and the drawer."""
-        for each in self.workers():
-            each.process.kill()
+        for each in list(self.workers):
+            self.end(each)
         if self.drawer is not None:
             self.drawer[1].kill()
-
-
-def _death_message(worker: Worker) -> str:
-    kept = "" if worker.patient else "; everything committed up to there is kept"
-    return f"the training process {describe_end(worker.process.exitcode)}{kept}"
 
 
 def _wait_for_eof(stream: threading.Event) -> None:

@@ -1,13 +1,7 @@
-"""A worker: waits warm, trains one run into the store, and ends.
-
-After a quick measurement at initialisation it is warm again instead: another process would cost
-more than the measurement. After a cell of a map or a claim it is warm too, and gets cells alone from then on,
-because its priority is low.
-"""
+"""What a worker does: it trains a run, steered by the controls in the store, or a cell, into the store."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
@@ -15,22 +9,19 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ..config import RunConfig, is_quick
 from ..model import texts
 from ..runs import Run
 from ..runs.run import CELLS
-from ..runs.store import Store, StoreDamaged, StoreError, cells
+from ..runs.store import Store, StoreError, cells
 from ..training.events import Diverged, Edited, Event, Finished, OutOfMemory, Started, Step
 from ..training.schedule import peak_at
 from . import log
-from .cell import lab_numbers, measure
-from .client import DAMAGED
+from .cell import lab_numbers, measure, warm
 from .housekeeping import end
-from .parent import Parent
-from .process import PATIENT, lower_priority
+from .process import lower_priority
 
 FLUSH_SECONDS = 0.06
 POLL_SECONDS = 0.01
@@ -38,34 +29,37 @@ OOM_SCORE = 500
 """From -1000 to 1000: as if it held half of the memory more than it does."""
 
 
-def main(pipe: Connection, folder: Path) -> None:
-    """Warm up, report it, wait for the number of a run, and train it. Ends when the supervisor does."""
-    from . import preload
+@cache
+def _store(folder: Path) -> Store:
+    return Store(folder)
 
+
+def begin(folder: Path, niceness: int) -> None:
+    """The first task of a worker: load and try out what its first run would wait for."""
     _prefer_for_oom_kill()
-    for _ in preload.loop.train(RunConfig(depth=1, steps=2, device="cpu")):
-        pass
-    supervisor = Parent(pipe)
-    store, warm = Store(folder), True
-    log.begin(store.policy)
-    while warm:
-        supervisor.send("warm")
-        run: int = supervisor.receive()
-        supervisor.send("took")
-        # While a model is built a collection finds nothing, and takes longer than building it.
-        gc.disable()
-        try:
-            record = store.run(run)
-            if record is not None and record.origin in CELLS:
-                StoredCell(store, record).go()
-            else:
-                warm = StoredRun(store, run).go()
-            log.ended(store.run(run))
-        except StoreError as error:  # it can't be written here: the supervisor will write it
-            supervisor.send(str(error))
-            sys.exit(DAMAGED if isinstance(error, StoreDamaged) else 1)
+    lower_priority(niceness)
+    warm()
+    log.begin(_store(folder).policy)
+
+
+def train(folder: Path, run: int) -> bool | StoreError:
+    """Train a run or a cell into the store. Returns whether this process may take another one, or the error
+    where its end can't be written here: the supervisor will write it."""
+    store = _store(folder)
+    # While a model is built a collection finds nothing, and takes longer than building it.
+    gc.disable()
+    try:
+        record = store.run(run)
+        if record is not None and record.origin in CELLS:
+            again = StoredCell(store, record).go()
+        else:
+            again = StoredRun(store, run).go()
+        log.ended(store.run(run))
+        return again
+    except StoreError as error:
+        return error
+    finally:
         gc.enable()
-        _tidy_up()
 
 
 def _prefer_for_oom_kill() -> None:
@@ -75,24 +69,14 @@ def _prefer_for_oom_kill() -> None:
             Path("/proc/self/oom_score_adj").write_text(f"{OOM_SCORE}")
 
 
-def _tidy_up() -> None:
-    """Return the memory of a model to the system."""
-    gc.collect()
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # of the GNU C library alone
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
 class StoredCell:
-    """A cell of a map or a claim, trained or measured whole in this process, which yields to all others from
-    then on."""
+    """A cell of a map or a claim, trained or measured whole in this process."""
 
     def __init__(self, store: Store, cell: Run) -> None:
         self.store, self.cell = store, cell
 
-    def go(self) -> None:
-        """Keep its result, or why it failed. Raises StoreError if that can't be written."""
-        _be_patient()
+    def go(self) -> bool:
+        """Keep its result, or why it failed. Raises StoreError if that can't be written. Returns True."""
         cells.began(self.store, self.cell.id)
         try:
             failed = self.measure()
@@ -103,6 +87,7 @@ class StoredCell:
             failed = str(error).splitlines()[0] if str(error) else type(error).__name__
         if failed is not None:
             end(self.store, self.cell.id, failed)
+        return True
 
     def measure(self) -> str | None:
         """Store what comes of it; returns why nothing did."""
@@ -115,15 +100,6 @@ class StoredCell:
             return measured.message
         cells.keep(self.store, cell.id, measured)
         return None
-
-
-@cache
-def _be_patient() -> None:
-    """Give every other process precedence, for good."""
-    import torch
-
-    lower_priority(PATIENT)
-    torch.set_num_threads(1)
 
 
 class StoredRun:

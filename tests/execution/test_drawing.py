@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from normviz.execution import supervisor
-from normviz.execution.supervisor import Supervisor
+from normviz.execution.supervisor import Job, Supervisor
 from normviz.runs.store import Store, pictures
 
 
@@ -28,7 +28,7 @@ def test_each_picture_has_one_drawer_whatever_comes_of_it(
     chief = Supervisor(store, slots=1)
     for n in (1, 2, 3):
         pictures.ask(store, [n, 9], f"visitor {n}")
-    chief.busy = {1: None, 2: None}
+    chief.workers = [SimpleNamespace(task=Job(run)) for run in (1, 2)]
     chief.paused = 1
     chief.draw()
     assert not drawers  # something trains

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import termios
 import time
 import types
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from backend_kit import wait_for
 
 from normviz.execution import Began, Ended, Local
+from normviz.execution.child import Child
 
 
 @pytest.fixture(autouse=True)
@@ -88,11 +91,17 @@ def test_a_stop_ends_a_task_inside_one_long_call(tmp_path: Path) -> None:
     assert len(pids) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+def unread(child: Child) -> bool:
+    """Whether more than the message that the task has arrived waits in its pipe."""
+    waits = fcntl.ioctl(child.pipe.fileno(), termios.FIONREAD, bytes(4))
+    return int.from_bytes(waits, sys.byteorder) > 4
+
+
 def test_a_result_that_nobody_read_is_handed_over_at_the_end(tmp_path: Path) -> None:
     executor = Local(kit.double, {1: (1,), 2: (2,)}, tmp_path, processes=2)
     events = executor.events()
     assert {next(events), next(events)} == {Began(1), Began(2)}
-    wait_for(lambda: all(child.pipe.poll() for child in executor._busy.values()), "both results")
+    wait_for(lambda: all(unread(child) for child in executor._children), "both results")
     assert executor.close() == [Ended(1, 2), Ended(2, 4)]
     assert executor.close() == []
 

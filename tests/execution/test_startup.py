@@ -106,7 +106,7 @@ def test_a_server_without_workers_is_starting_then_failing_then_well(
         (folder / "later").touch()
         wait_for(lambda: problem(folder), "that a minute is over")
         assert told() == (1, "failing")
-        assert "could start for a minute (the last one ended with exit code 1)" in (
+        assert "could start for a minute (the last one failed while it started)" in (
             normviz("status").stdout
         )
         run = store.run(store.enqueue(SHORT))
@@ -166,5 +166,5 @@ def test_a_forkserver_that_dies_while_a_worker_starts_does_not_end_the_superviso
     supervisor = Supervisor(Store(tmp_path), 1)
     monkeypatch.setattr(supervisor.context, "Process", lambda **_: SimpleNamespace(start=start))
     supervisor.refill()
-    assert not supervisor.spares and str(error) in (supervisor.startup.why or "")
+    assert not supervisor.workers and str(error) in (supervisor.startup.why or "")
     assert not supervisor.startup.may_try(False)

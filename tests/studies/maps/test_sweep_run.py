@@ -16,8 +16,9 @@ import pytest
 from backend_kit import LONG, SHORT, keep, losses, wait_for
 
 from normviz.catalog.probes import recorded_by
-from normviz.execution import Began, Local, local
+from normviz.execution import Began, Local, child
 from normviz.execution.cell import measure, train_cell
+from normviz.execution.child import Child
 from normviz.player import ChartOptions, Sent, message
 from normviz.result import result_of
 from normviz.runs import collect
@@ -177,15 +178,15 @@ def test_a_death_fails_only_its_cell_and_is_tried_once_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first three processes that are given a cell are killed: two of the first cell, one of the other."""
-    left, give = [signal.SIGKILL] * 3, Local._give
+    left, give = [signal.SIGKILL] * 3, Child.give
 
-    def killed(pool: Local, *words) -> bool:
-        given = give(pool, *words)
+    def killed(child: Child, *words) -> bool:
+        given = give(child, *words)
         if left:
-            os.kill(pool.pids[-1], left.pop())
+            os.kill(child.process.pid, left.pop())
         return given
 
-    monkeypatch.setattr(Local, "_give", killed)
+    monkeypatch.setattr(Child, "give", killed)
     ended = {news.cell.config.scheme: news for news in done(store, small_pair(), processes=1)}
     assert (ended["post"].measured.status, ended["post"].measured.id > 0) == ("finished", True)
     assert ended["pre"].measured.message == "its process was killed by signal 9, twice"
@@ -205,7 +206,7 @@ def test_a_result_that_cannot_be_read_fails_only_its_cell(
             raise left.pop()
         return loads(message)
 
-    monkeypatch.setattr(local.pickle, "loads", unreadable)
+    monkeypatch.setattr(child.pickle, "loads", unreadable)
     until = time.monotonic() + 300
     grid = make(SHORT, {"init_seed": list(range(len(errors) + 1))})
     news = list(sweep(store, grid, 1, stop=lambda: time.monotonic() > until))
