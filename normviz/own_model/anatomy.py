@@ -9,9 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from . import placement, scheme_of, source, stack
+from . import doctor, placement, scheme_of, source, stack
 from .judge import Branch, Judged, Sublayer
-from .lint import lint
 from .report import Anatomy, NormFound, StackFound
 from .symbols import Normed, Stream, Sum
 
@@ -86,7 +85,7 @@ def anatomy_of(
     stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
     count = sum({id(p): p.numel() for p in model.parameters()}.values())
     anatomy = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
-    return replace(anatomy, lint=lint(model, traced, anatomy, optimizer))
+    return replace(anatomy, findings=doctor.findings(model, traced, stacks, optimizer))
 
 
 def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:

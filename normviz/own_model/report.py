@@ -43,6 +43,20 @@ class NormFound:
         return f"{eps}, {gains.get(self.gain, self.gain + from_)}"
 
 
+@dataclass(frozen=True)
+class Finding:
+    """A known bug of norms that was found: its name, the module's path (and the line of code where it is
+    known), what was measured on this model, and how to mend it."""
+
+    name: str
+    where: str
+    measured: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.measured}; {self.mend}"
+
+
 DEPTH = re.compile(r"\b(deep(er)?|depth)\b|every block")
 """Words of a trouble that is about depth."""
 
@@ -115,13 +129,18 @@ class StackFound:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """A model: its class, the name that it was given, its parameters, its stacks, and what lint says."""
+    """A model: its class, the name that it was given, its parameters, its stacks, and its findings."""
 
     model: str
     name: str
     parameters: int
     stacks: tuple[StackFound, ...]
-    lint: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def lint(self) -> tuple[str, ...]:
+        """The findings, a sentence each."""
+        return tuple(map(str, self.findings))
 
     @property
     def main(self) -> StackFound:
@@ -153,7 +172,8 @@ def parse_anatomy(given: str | dict[str, Any]) -> Anatomy:
         own: Any = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
         lists = {k: tuple(v) for k, v in own.items() if isinstance(v, list) and k != "norms"}
         stacks.append(StackFound(**(own | lists | {"norms": norms})))
-    return Anatomy(**(values | {"stacks": tuple(stacks), "lint": tuple(values["lint"])}))
+    findings = tuple(Finding(**found) for found in values["findings"])
+    return Anatomy(**(values | {"stacks": tuple(stacks), "findings": findings}))
 
 
 def text(anatomy: Anatomy) -> str:

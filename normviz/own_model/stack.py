@@ -32,6 +32,10 @@ class Stack:
     path: str
     blocks: tuple[nn.Module, ...]
 
+    def block_path(self, number: int) -> str:
+        """The path of a block in the model."""
+        return f"{self.path}.{number}" if self.path else str(number)
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the blocks' classes, each once."""
