@@ -66,16 +66,37 @@ def trace_model(
 ) -> placement.Trace:
     """Follow a model with the first of its inputs that reaches a block. Raises ValueError."""
     stacks = stack.find_stacks(model, blocks)
+    loops = stack.loops_of(model, stacks) if blocks is None else ()
     failed: placement.Untraced | None = None
-    for run in inputs:
-        try:
-            return placement.trace(model, run, stacks)
-        except placement.Untraced as error:
-            failed = failed or error
+    for tried in filter(None, (stacks, loops)):
+        for run in inputs:
+            try:
+                traced = placement.trace(model, run, tried)
+            except placement.Untraced as error:
+                failed = failed or error
+                continue
+            return _as_a_whole(model, run, loops, traced) if tried is stacks else traced
     raise failed or placement.Untraced(
         f"no input is known for {type(model).__name__}: give one, as in inputs={{...}}, or return it "
         "beside the model from the function"
     )
+
+
+def _as_a_whole(
+    model: nn.Module, run: Callable[[], Any], loops: Sequence[stack.Stack], traced: placement.Trace
+) -> placement.Trace:
+    """The trace, or that of the one module that calls several lists side by side, if only that is told."""
+    ran = [each for each in traced.stacks if each.runs]
+    is_meta = any(p.is_meta for p in model.parameters())
+    if (
+        len(ran) < 2
+        or len(loops) != 1
+        or is_meta
+        or any(scheme_of.scheme_of(each).key for each in ran)
+    ):
+        return traced
+    whole = placement.trace(model, run, loops)
+    return whole if scheme_of.scheme_of(whole.stacks[0]).key else traced
 
 
 def anatomy_of(
@@ -98,7 +119,7 @@ def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
     return StackFound(
         each.stack.path,
         each.stack.kinds,
-        len(each.blocks),
+        each.layers,
         each.stream.width if each.stream else None,
         named.key,
         named.why,
@@ -127,6 +148,10 @@ def _notes(each: placement.StackTrace, traced: placement.Trace) -> tuple[str, ..
         notes.append(
             f"the inside of {', '.join(hidden[:4])}: what it does depends on values, and there are none"
         )
+    if each.stack.single and each.layers == 1:
+        notes.append("no list of blocks: one block was read")
+    elif each.stack.single:
+        notes.append("no list of blocks that run: the module was read as a whole")
     if each.stream is not None and not each.stream.verified and len(each.blocks) > 1:
         notes.append("what leaves a block is changed before it enters the next one")
     if each.stream is not None and (aside := each.stream.others - each.stream.rivals):

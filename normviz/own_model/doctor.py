@@ -126,9 +126,7 @@ def last_line(module: nn.Module, width: int) -> str:
 def _unused(subject: Subject) -> Iterator[Finding]:
     """A norm whose parent ran, that was not called, and whose parameters nothing read."""
     traced = subject.traced
-    spared = tuple(
-        f"{each.stack.block_path(number)}." for each, _ in subject.stacks for number in each.twins
-    )
+    spared = tuple(each.stack.inside(number) for each, _ in subject.stacks for number in each.twins)
     for path, module in subject.modules.items():
         parent = path.rpartition(".")[0]
         if path in traced.ran or not path or parent not in traced.ran:
@@ -196,7 +194,7 @@ def _shared(subject: Subject) -> Iterator[Finding]:
         for number, block in enumerate(blocks):
             for name, p in block.named_parameters():
                 if p.ndim == 1:
-                    places.setdefault(id(p), []).append(f"{each.stack.block_path(number)}.{name}")
+                    places.setdefault(id(p), []).append(each.stack.inside(number) + name)
         scales = {f"{path}.{norm.scale}" for path, norm in subject.traced.norms.items()}
         for group in places.values():
             if len(group) < 2 or not scales & {*group} or _is_shared_whole(blocks):
@@ -240,7 +238,7 @@ def _twice(subject: Subject) -> Iterator[Finding]:
                     and type(subject.modules[path]) is type(subject.modules[name])
                 ]  # fmt: skip
                 and_never = f" and {', '.join(never)} never" if never else ""
-                short = name.removeprefix(f"{each.stack.block_path(number)}.")
+                short = name.removeprefix(each.stack.inside(number))
                 times = {2: "twice"}.get(len(distinct), f"{len(distinct)} times")
                 yield Finding(
                     "norm called twice",
@@ -432,7 +430,7 @@ def _positions(subject: Subject) -> Iterator[Finding]:
     """Norms through which a block that is causal without them sees later positions."""
     for each, _ in subject.stacks:
         for block in each.blocks[:1]:
-            path = f"{each.stack.block_path(0)}."
+            path = each.stack.inside(0)
             over = {
                 name: norm.over for name, norm in subject.traced.norms.items()
                 if name.startswith(path) and norm.over in ("positions", "batch")
@@ -570,7 +568,7 @@ def _deepnorm(subject: Subject) -> Iterator[Finding]:
     for each, record in subject.stacks:
         if record.exact and record.placement not in (*POST, "deepnorm"):
             continue
-        depth = len(each.blocks)
+        depth = each.layers
         right = (2 * depth) ** 0.25
         for block in each.blocks[:1]:
             sublayers = block.judged.sublayers if block.judged else []
@@ -755,18 +753,6 @@ def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
             yield part.name, below.name
 
 
-def _resp(subject: Subject) -> Iterator[Finding]:
-    for _, record in subject.stacks:
-        if record.placement in ("resp", "resp_zero") and record.qk_norm == "none":
-            yield Finding(
-                "no QK-norm",
-                record.path,
-                f"{SCHEMES.label(record.placement)} without QK-norm: attention reads the stream as it is, "
-                "so its logits grow with the stream",
-                "normalise queries and keys",
-            )
-
-
 def _post_depth(subject: Subject) -> Iterator[Finding]:
     """Post-LN deeper than the shipped map of depths and rates has measured, or than where it trained."""
     for _, record in subject.stacks:
@@ -818,7 +804,7 @@ def _two_factors(subject: Subject) -> Iterator[Finding]:
         if hit and record.blocks > 1:
             yield Finding(
                 "branches made smaller twice",
-                f"{each.stack.block_path(0)}.{hit[0]}",
+                each.stack.inside(0) + hit[0],
                 f"its branches have a gain, and {hit[0]} also starts at 1/sqrt(2L) of the other matrices, "
                 f"as in GPT-2 ({sizes[hit[0]]:.3g} of {usual:.3g}): branches are made smaller twice",
                 "leave one of the two out",
@@ -838,7 +824,7 @@ def _frozen(subject: Subject) -> Iterator[Finding]:
             continue
         around = next(
             (b for e, _ in subject.stacks for n, b in enumerate(e.stack.blocks)
-             if path.startswith(f"{e.stack.block_path(n)}.")), subject.model,
+             if path.startswith(e.stack.inside(n))), subject.model,
         )  # fmt: skip
         every = {id(p): p for p in around.parameters() if p.ndim >= 2}.values()
         if sum(p.numel() for p in every if p.requires_grad) > MOST * sum(p.numel() for p in every):
@@ -892,6 +878,6 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     _unused, _shared, _twice, _overwritten, _size, _positions, _deepnorm, _final, _overflow, _eps, _decayed,
-    _frozen, _narrow, _row, _resp, _post_depth, _two_factors,
+    _frozen, _narrow, _row, _post_depth, _two_factors,
 )  # fmt: skip
 """All checks, in the order in which their findings are given."""

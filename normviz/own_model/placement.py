@@ -108,7 +108,7 @@ class StackTrace:
     twins     blocks on the meta device that were not run, because their modules are those of another block
     mixes     why what enters a block is not what left the one before it, or empty
     call      the first call of its first block
-    alone     whether its blocks are all of the model
+    layers    how many blocks it has; of a stack that is read as a whole, how many attentions
     """
 
     stack: stack.Stack
@@ -123,7 +123,12 @@ class StackTrace:
     runs: int = 0
     shape: tuple[int, ...] = ()
     call: stack.Call | None = None
-    alone: bool = False
+    layers: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is all of the model, so that what follows its blocks is not seen."""
+        return self.layers == 1 if self.stack.single else not self.stack.path
 
 
 @dataclass
@@ -413,10 +418,50 @@ def _plain(
     for each, made in zip(traces, calls, strict=True):
         each.stream = stack.find_stream(made, each.stack.blocks[0])
         each.call = made[0] if made else None
+        if each.stream is None and each.stack.single and made:
+            each.stream = _open_stream(made[0], model)
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
     return error
+
+
+OPEN = ""
+"""The argument of a stream that starts inside of a module, which is given tokens or pictures."""
+
+
+def _open_stream(call: stack.Call, model: nn.Module) -> stack.Stream | None:
+    """The stream of a module that makes it itself and gives something else."""
+    for part, leaving in stack.results(call.result):
+        widths = (m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding))
+        return stack.Stream(OPEN, part, next(widths, leaving.shape[-1]), False)
+    return None
+
+
+def _follows(symbol: Symbol) -> bool:
+    """Whether a symbol depends on a stream."""
+    return any(isinstance(part, Stream) for part in sources(symbol))
+
+
+def _without_head(symbol: Symbol) -> Symbol:
+    """What a head, a pooling or other operations on one tensor have read."""
+    while isinstance(inner := bare(symbol), Made) and len(inner.of) == 1:
+        symbol = inner.of[0]
+    return symbol
+
+
+def _ends_inside(each: StackTrace, judged: Judged) -> None:
+    """The norms at both ends of a module that is read as a whole, and how many blocks it has."""
+    *before, last = judged.sublayers
+    if before and last.norm_main and not any(sublayer.norm_main for sublayer in before):
+        each.final_norm, last.norm_main = last.norm_main, None
+    if len(before) > 1 and judged.enters and not before[0].norm_main:
+        each.embed_norm, judged.enters = judged.enters, None
+    roles = [branch.role for sublayer in judged.sublayers for branch in sublayer.branches]
+    counts = {role: roles.count(role) for role in roles}
+    each.layers = max(
+        1, counts.get("attention", 0) or counts.get("mixer", 0) or len(judged.sublayers)
+    )
 
 
 def _calls(each: StackTrace, calls: list[stack.Call]) -> Callable[..., None]:
@@ -475,9 +520,9 @@ def line() -> str:
 def _twin_norms(each: StackTrace, known: dict[str, norms.ProbedNorm]) -> None:
     """The norms of blocks that did not run are those of the blocks that stand for them."""
     for number, twin in each.twins.items():
-        start = f"{each.stack.block_path(twin)}."
+        start = each.stack.inside(twin)
         for name in [path for path in known if path.startswith(start)]:
-            known[f"{each.stack.block_path(number)}.{name.removeprefix(start)}"] = known[name]
+            known[each.stack.inside(number) + name.removeprefix(start)] = known[name]
 
 
 def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -594,6 +639,7 @@ class _Follow(TorchFunctionMode):
         self.ends: dict[int, Symbol] = {}
         self.count = 0
         self.tokens: set[int] = set()
+        self.opens = False
         self.ran: set[str] = set()
         self.used: set[str] = set()
         self.lines: dict[str, str] = {}
@@ -637,6 +683,8 @@ class _Follow(TorchFunctionMode):
                 shape = entering.shape
                 sizes = shape[1:-1][:1] if stream.axis == -1 else shape[2:]
                 self.tokens = {*sizes, prod(sizes)} - {1}
+            elif stream.argument == OPEN:
+                self.scope, self.opens = {}, True
             else:
                 trace.why = "the stream does not enter it as its other blocks"
                 self.scope = {}
@@ -656,7 +704,7 @@ class _Follow(TorchFunctionMode):
                 trace.result = self.scope.get(id(leaving), Made(()))
             for past in self.scope:
                 self.outer.setdefault(past, Made((), "outside"))
-            self.scope, self.block = self.outer, None
+            self.scope, self.block, self.opens = self.outer, None, False
             if leaving is not None:
                 self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.number))
                 self.scope[id(leaving)] = end
@@ -737,7 +785,11 @@ class _Follow(TorchFunctionMode):
     ) -> None:
         """Give the results of an operation their symbols."""
         symbols: list[Symbol] = [symbol for symbol in before if symbol is not None]
-        if not symbols and self.scope is self.outer and self._embeds(name, args, made):
+        if (
+            not symbols
+            and (self.scope is self.outer or self.opens)
+            and self._embeds(name, args, made)
+        ):
             symbols = [Made((), "input")]
         looked_up = name in ("getitem", "index_select", "gather", "embedding") and before[:1] == [
             None
@@ -752,7 +804,12 @@ class _Follow(TorchFunctionMode):
                 self.labels.setdefault(id(tensor), label or "")
                 self.references.append(tensor)
             return
-        new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
+        if self.opens and name in LINEAR | {"embedding"} and not any(map(_follows, symbols)):
+            new_symbol: Symbol = Stream()  # the first matrix makes the stream of the input
+            sizes = made[0].shape[1:-1][:1]
+            self.tokens = {*sizes, prod(sizes)} - {1}
+        else:
+            new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
         for tensor in made:
             self._set(tensor, new_symbol)
 
@@ -864,7 +921,11 @@ class _Follow(TorchFunctionMode):
             if isinstance(other, int | float) and other == 0:
                 return symbols[0]
             shifted = symbols[0]
+            if self.opens and isinstance(bare(shifted), Stream):
+                return shifted  # positions
             return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
+        if self.opens and isinstance(bare(left), Stream) and isinstance(bare(right), Stream):
+            return left  # tokens and positions
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
         if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
             return Made((left, right))  # two parts of one branch, such as routed and shared experts
@@ -923,7 +984,8 @@ class _Follow(TorchFunctionMode):
         if each.blocks and not each.blocks[-1].ended:
             each.blocks.pop()  # an error broke it off, which `Trace.error` says
         for trace in each.blocks:
-            trace.hidden = [path for path in self.hidden if path.startswith(f"{each.stack.path}.")]
+            start = f"{each.stack.path}." if each.stack.path else ""
+            trace.hidden = [path for path in self.hidden if path.startswith(start)]
             if trace.number in each.twins:
                 twin = each.blocks[each.twins[trace.number]]
                 trace.result, trace.products, trace.made = twin.result, twin.products, twin.made
@@ -932,6 +994,7 @@ class _Follow(TorchFunctionMode):
                 trace.why = self._why(each, trace)
         if not each.blocks:
             return
+        each.layers = len(each.blocks)
         each.embed_norm = _norm_in(each.blocks[0].before)
         self._between(each)
         last = self.ends.get(id(each.blocks[-1]))
@@ -944,6 +1007,8 @@ class _Follow(TorchFunctionMode):
                 ),
                 None,
             )
+        if each.stack.single and each.blocks[0].judged is not None:
+            _ends_inside(each, each.blocks[0].judged)
 
     def goes_on(self, each: StackTrace) -> Literal["", "blocks", "norm"]:
         """What reads the end of a stack, further on than a final norm: see `StackTrace`."""
@@ -966,6 +1031,8 @@ class _Follow(TorchFunctionMode):
             count = each.stream.rivals + 1
             return f"{count} tensors pass from block to block, not one stream"
         try:
+            if each.stream is not None and each.stream.argument == OPEN:
+                trace.result = _without_head(trace.result)
             trace.judged = judge(trace.result)
             name_roles(trace.judged)
         except Undecided as error:

@@ -118,7 +118,7 @@ class StackFound:
     def final_words(self) -> str:
         """The path of the final norm, no, or not told: where a stack is not one stream, its end is not
         followed either."""
-        return self.final_norm or ("no" if self.placement else "not told")
+        return self.final_norm or ("no" if self.placement and self.path else "not told")
 
     @property
     def norm_key(self) -> str | None:
@@ -182,7 +182,10 @@ def text(anatomy: Anatomy) -> str:
     for stack in anatomy.stacks:
         kinds = ", ".join(stack.kinds)
         width = f", width {stack.width}" if stack.width else ""
-        lines.append(f"{anatomy.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
+        many = f"{stack.blocks} block{'s' * (stack.blocks != 1)}"
+        lines.append(
+            f"{anatomy.model}  {many} of {kinds} at {stack.path or 'the model itself'}{width}"
+        )
         lines += [f"{title:<15} {words}" for title, words in _rows(stack)]
         lines.append("")
     lines += [f"lint            {sentence}" for sentence in anatomy.lint_words]

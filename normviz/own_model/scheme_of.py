@@ -40,7 +40,8 @@ def scheme_of(each: StackTrace) -> Named:
         return Named(
             None, why="no tensor that enters its blocks has the shape of one that leaves them"
         )
-    ends = (each.final_norm is not None or each.goes_on == "blocks", each.embed_norm is not None)
+    final = each.final_norm is not None or each.goes_on == "blocks" or each.alone
+    ends = (final, each.embed_norm is not None)
     if each.mixes:
         return Named(None, why=each.mixes)
     if each.between is None and each.stream.rivals == 0:
