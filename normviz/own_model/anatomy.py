@@ -36,17 +36,40 @@ def inspect_model(
     return anatomy_of(model, traced, name, optimizer)
 
 
+def inspect(
+    model: nn.Module | str,
+    inputs: Any = None,
+    *,
+    blocks: str | None = None,
+    optimizer: Any = None,
+) -> Anatomy:
+    """The anatomy of a model, given itself or named as for `normviz inspect`: see `inspect_model`.
+
+    A model may be a whole one, one block, a bare Sequential of blocks, or a module that goes through lists of
+    sublayers itself. Raises ValueError with a sentence.
+    """
+    if isinstance(model, str):
+        return inspect_named(model, blocks)
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f"model is a {type(model).__name__}: give a torch.nn.Module, a model type such as "
+            '"qwen3", the path of a config.json, or "file.py:function"'
+        )
+    return inspect_model(model, inputs, blocks=blocks, optimizer=optimizer)
+
+
 def inspect_named(named: str, blocks: str | None = None) -> Anatomy:
     """The anatomy of what a visitor names (see `source.load`). Raises ValueError with a sentence."""
-    return _of_source(source.load(named), blocks)
+    return of_source(source.load(named), blocks)[0]
 
 
 def inspect_config(text: str) -> Anatomy:
     """The anatomy of a Hugging Face configuration, from its JSON. Raises ValueError with a sentence."""
-    return _of_source(source.from_config(source.parse_config(text)), None)
+    return of_source(source.from_config(source.parse_config(text)), None)[0]
 
 
-def _of_source(model_source: source.Source, blocks: str | None) -> Anatomy:
+def of_source(model_source: source.Source, blocks: str | None) -> tuple[Anatomy, placement.Trace]:
+    """The anatomy and the trace of what was named. Raises ValueError with a sentence."""
     starts = {
         name: float(p.detach().double().mean())
         for name, p in model_source.model.named_parameters()
@@ -58,7 +81,7 @@ def _of_source(model_source: source.Source, blocks: str | None) -> Anatomy:
     for path, norm in traced.norms.items():
         if norm.start is None and norm.scale is not None:
             traced.norms[path] = replace(norm, start=starts.get(f"{path}.{norm.scale}"))
-    return anatomy_of(model_source.model, traced, model_source.name)
+    return anatomy_of(model_source.model, traced, model_source.name), traced
 
 
 def trace_model(

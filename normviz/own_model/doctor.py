@@ -134,7 +134,7 @@ def _unused(subject: Subject) -> Iterator[Finding]:
         own = [name for name, _ in module.named_parameters(prefix=path)]
         if path.startswith(spared) or not own or traced.used & {*own}:
             continue
-        if not _is_norm(module):
+        if not _is_norm(module) or _rests(subject, parent):
             continue
         yield Finding(
             "norm unused",
@@ -142,6 +142,19 @@ def _unused(subject: Subject) -> Iterator[Finding]:
             f"a norm that no forward pass calls{_changes(subject, module)}",
             "call it where it was meant, or delete it",
         )
+
+
+def _rests(subject: Subject, parent: str) -> bool:
+    """Whether a part with matrices rests beside a norm, such as attention to an encoder that is not there."""
+    children = (
+        subject.modules[parent].named_children() if parent else subject.model.named_children()
+    )
+    start = f"{parent}." if parent else ""
+    return any(
+        start + name not in subject.traced.ran and stack.matrices(child)
+        for name, child in children
+        if not isinstance(child, nn.ModuleList | nn.ModuleDict)
+    )
 
 
 def _is_norm(module: nn.Module) -> bool:
@@ -325,10 +338,14 @@ def _forks(block: placement.BlockTrace) -> Iterator[tuple[str, str]]:
         return
     sublayers = block.judged.sublayers
     for number, sublayer in enumerate(sublayers):
-        before = sublayers[number - 1].norm_main if number else block.judged.enters
-        if before is None or (block.judged.enters is None):
+        above = sublayers[number - 1] if number else None
+        before = above.norm_main if above else block.judged.enters
+        if before is None or any(branch.norm_in for branch in sublayer.branches):
             continue
-        if all(branch.norm_in is None for branch in sublayer.branches):
+        # After a branch with a norm before it, or at the start of a block, it is no Post-LN.
+        if block.judged.enters or (above and all(branch.norm_in for branch in above.branches)):
+            if sublayer.norm_main is not None and not block.judged.enters:
+                continue
             letters = [placement.ROLES.get(b.role, placement.OTHER)[0] for b in sublayer.branches]
             yield before, letters[0]
 

@@ -5,12 +5,13 @@ Without torch, so that the page can show it.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..catalog import SCHEMES
+from ..catalog import NORMS, SCHEMES
 from ..catalog.models import QK_LABELS
 
 NESTED = "the configuration's brackets are nested too deeply"
@@ -153,6 +154,32 @@ class Anatomy:
         for stack, record in zip(values["stacks"], self.stacks, strict=True):
             stack["trouble"] = record.trouble
         return json.dumps(values, ensure_ascii=False)
+
+    def unexpected(self, expected: str) -> str:
+        """What of "pre,rmsnorm" (keys of placements and norms, with commas) the main stack has not, as one
+        sentence; empty if it has all. Raises ValueError for an unknown key."""
+        main, wrong = self.main, []
+        for key in filter(None, map(str.strip, expected.split(","))):
+            if key in SCHEMES:
+                has, here = (
+                    {main.placement, *main.alike},
+                    main.placement or f"not told ({main.why})",
+                )
+            elif key in NORMS:
+                keys = {norm.key or norm.label for norm in main.norms}
+                has, here = (keys if len(keys) == 1 else set()), ", ".join(sorted(keys)) or "none"
+            else:
+                near = difflib.get_close_matches(key, [*SCHEMES.keys, *NORMS.keys], 3)
+                raise ValueError(
+                    f"{key!r} is no key of a placement or a norm: "
+                    f"{'near are ' + ', '.join(near) if near else 'see `normviz list`'}"
+                )
+            if key not in has:
+                formulas = f" [{'; '.join(main.formulas)}]" if key in SCHEMES else ""
+                wrong.append(f"expected {key}, found {here}{formulas}")
+        return (
+            f"{self.name}, {main.path or 'the model itself'}: {'; '.join(wrong)}" if wrong else ""
+        )
 
     @property
     def lint_words(self) -> tuple[str, ...]:
