@@ -289,10 +289,10 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "twice": (lambda: Model(Twice), "norm called twice", "twice", "called twice a block and n2 never"),
     "overwritten": (lambda: Model(Overwritten), "stream overwritten", "overwritten", "was x"),
     "overwritten attention": (
-        lambda: Model(OverwrittenAttention), "stream overwritten", "overwritten attention", "A(N(x))",
+        lambda: Model(OverwrittenAttention), "stream overwritten", "overwritten attention", r"A\(N\(x\)\)",
     ),
     "overwritten ffn": (
-        lambda: Model(OverwrittenFFN), "stream overwritten", "overwritten ffn", "F(N(x))",
+        lambda: Model(OverwrittenFFN), "stream overwritten", "overwritten ffn", r"F\(N\(x\)\)",
     ),
     "in place": (lambda: Model(having(InPlace)), "stream overwritten", "in place", "it writes"),
     "row": (lambda: Model(Row), "two norms in a row", "row", "blocks.0.n2 on the output of"),
