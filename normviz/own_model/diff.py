@@ -63,10 +63,10 @@ def diff(a: nn.Module | str, b: nn.Module | str, inputs: Any = None) -> Differen
     differences of L2 norms; up to 1e-4 counts as the same). `inputs` is as for `inspect_model`; token
     numbers and floating numbers without it are drawn. Raises ValueError with a sentence.
     """
-    sides = [_Side(model, inputs) for model in (a, b)]
-    rows = [*_anatomies(*(side.anatomy for side in sides))]
-    blocks, note = _blocks(*sides, inputs is None)
-    return Difference(*(side.anatomy.name for side in sides), (*rows, *blocks), note)
+    left, right = _Side(a, inputs), _Side(b, inputs)
+    rows = _anatomies(left.anatomy, right.anatomy)
+    blocks, note = _blocks(left, right, inputs is None)
+    return Difference(left.anatomy.name, right.anatomy.name, (*rows, *blocks), note)
 
 
 class _Side:
@@ -140,8 +140,8 @@ def _blocks(a: _Side, b: _Side, draw: bool) -> tuple[list[Row], str]:
     for number, (left, right) in enumerate(zip(*recorded, strict=True)):
         for what, x, y in zip(("stream after", "gradient at"), left, right, strict=True):
             if x is None or y is None or x.shape != y.shape:
-                shapes = [str(tuple(z.shape)) if z is not None else "none" for z in (x, y)]
-                rows.append(Row(f"{what} block {number}", *shapes, False))
+                first, second = (str(tuple(z.shape)) if z is not None else "none" for z in (x, y))
+                rows.append(Row(f"{what} block {number}", first, second, False))
                 continue
             size = float(torch.linalg.vector_norm(x))
             apart = float(torch.linalg.vector_norm(x - y)) / max(size, 1e-30)

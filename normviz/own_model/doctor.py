@@ -352,11 +352,11 @@ def _forks(block: placement.BlockTrace) -> Iterator[tuple[str, str]]:
 
 def _kept(each: placement.StackTrace, block: placement.BlockTrace) -> str:
     """How far what leaves a block follows a stream of twice the size, in words."""
-    y = [_block_output(each, block.number, lambda x, s=s: s * x) for s in (1.0, 2.0)]
-    if y[0] is None or y[1] is None:
+    one, two = (_block_output(each, block.number, lambda x, s=s: s * x) for s in (1.0, 2.0))
+    if one is None or two is None:
         return ""
-    size = [float(each_y.float().square().mean().sqrt()) for each_y in y]
-    return f"(a stream twice as large leaves the block {size[1] / size[0]:.2f} times as large)"
+    ratio = float(two.float().square().mean().sqrt() / one.float().square().mean().sqrt())
+    return f"(a stream twice as large leaves the block {ratio:.2f} times as large)"
 
 
 def _block_output(
@@ -752,7 +752,8 @@ def _row(subject: Subject) -> Iterator[Finding]:
         elif (
             record.placement is not None
             and each.final_norm is not None
-            and isinstance(bare(each.blocks[-1].result), Normed)
+            and isinstance(end := bare(each.blocks[-1].result), Normed)
+            and end.name != each.final_norm
         ):
             said, outer = (
                 f"two norms in a row, {each.final_norm} on a stream that the last block has normalised",

@@ -207,6 +207,7 @@ class Rewired(nn.Module):
         super().__init__()
         self.stream, self.told, self.scheme = stream, told, scheme.key
         self.end_path: str | None = None
+        self.first_scheme = scheme.key
         self.starts_normed = False
         self.norms, self.gains = nn.ModuleDict(), nn.ParameterDict()
         self.constants: dict[str, float] = {}
@@ -360,7 +361,7 @@ class _Absent(nn.Identity):
 class _Wrapped(nn.Module):
     """A module of a branch: asked for its settings it has those of the module."""
 
-    inner: nn.Module | None
+    inner: nn.Module
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -382,7 +383,6 @@ class _Entry(_Wrapped):
         x = vars(self)["owner"].enter(self.number, given)
         args = tuple(x if each is given else each for each in args)  # query, key and value
         kwargs = {name: x if each is given else each for name, each in kwargs.items()}
-        assert self.inner is not None
         return self.inner(*args, **kwargs)
 
 
@@ -491,9 +491,10 @@ def _ends(
         _end(last, TAIL, scheme.final_norm, make)
         return
     spare, norm = vars(last)["spare"], model.get_submodule(path)
-    if scheme.final_norm and path in spare:
+    wanted = scheme.final_norm or scheme.key == last.first_scheme  # the model had both
+    if wanted and path in spare:
         model.set_submodule(path, spare.pop(path))
-    elif not scheme.final_norm and path not in spare:
+    elif not wanted and path not in spare:
         spare[path] = norm
         model.set_submodule(path, nn.Identity())
 

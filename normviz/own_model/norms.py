@@ -127,7 +127,9 @@ def overflow(module: nn.Module, width: int) -> tuple[int, float] | None:
         with torch.no_grad():
             copy = _with_ones(module, torch.float16)
             usual = answer(copy(x))
-            for power in range(1, 16) if usual is not None else ():
+            if usual is None:
+                return None
+            for power in range(1, 16):
                 y = answer(copy(x * 2**power))
                 if y is not None and not bool((y - usual).abs().mean() < 0.1 * usual.abs().mean()):
                     return 2**power, float(y.abs().mean())
@@ -197,7 +199,15 @@ class _Trial:
         beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
         if self.near(self(4 * x), y):
             return self._gated(x, y) or self._statistic(x, y, beta)
-        return self._bounded(x) or self._seed(x) or self._powered(x, y - beta, beta)
+        other = self._bounded(x) or self._seed(x) or self._powered(x, y - beta, beta)
+        return other or self._of_few(1024 * x, beta)
+
+    def _of_few(self, x: Tensor, beta: Tensor) -> ProbedNorm | None:
+        """A norm of two channels, which are often so alike that eps counts: told by large inputs."""
+        if self.dtype == torch.float16 or not self.near(self(4 * x), y := self(x)):
+            return None
+        norm = self._statistic(x, y, beta)
+        return norm if norm is not None and norm.width <= 2 else None
 
     def _powered(self, x: Tensor, y: Tensor, beta: Tensor) -> ProbedNorm | None:
         """A norm with a wrong power: each token, centred or not, times a number that depends on the token.
@@ -296,7 +306,8 @@ class _Trial:
         moves = (self(changed) - y).abs() > 1e-4 * y.abs().mean()
         if not moves.any():  # only signs are left, of two channels
             high, low = changed.clone(), changed.clone()
-            high[place], low[place] = 99.0, -99.0
+            high[place] = 9 * x.abs().max()
+            low[place] = -high[place]
             moves = (self(high) - self(low)).abs() > 1e-4 * y.abs().mean()
         spread = {axis for axis in range(x.ndim) if _others(moves, axis, place)}
         return spread, int(moves[place[:-1]].sum())

@@ -169,7 +169,7 @@ class Anatomy:
                 keys = {norm.key or norm.label for norm in main.norms}
                 has, here = (keys if len(keys) == 1 else set()), ", ".join(sorted(keys)) or "none"
             else:
-                near = difflib.get_close_matches(key, [*SCHEMES.keys, *NORMS.keys], 3)
+                near = difflib.get_close_matches(key, [*SCHEMES.keys(), *NORMS.keys()], 3)
                 raise ValueError(
                     f"{key!r} is no key of a placement or a norm: "
                     f"{'near are ' + ', '.join(near) if near else 'see `normviz list`'}"

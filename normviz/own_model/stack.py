@@ -66,7 +66,7 @@ def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...
     """
     if blocks is not None:
         return (_named(model, blocks),)
-    for enough, needs_norm, least in ((2, True, 2), (2, False, 2), (1, True, 2), (2, True, 1)):
+    for enough, needs_norm, least in ((2, True, 2), (2, False, 2), (2, True, 1), (1, True, 2)):
         whole = Stack("", tuple(model.children()))
         if isinstance(model, LISTS) and _holds_blocks(whole, enough, needs_norm, least):
             return (whole,)

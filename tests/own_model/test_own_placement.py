@@ -98,7 +98,9 @@ def test_names_are_not_trusted_and_the_model_stays_as_it_is() -> None:
 def test_a_hint_that_names_no_list_is_a_sentence() -> None:
     with pytest.raises(StackNotFound, match="its lists are things"):
         find_stacks(Model(), "layers")
-    with pytest.raises(StackNotFound, match="has no list of blocks .* and is no block with a norm"):
+    with pytest.raises(
+        StackNotFound, match=r"has no list of blocks .* and is no block with a norm"
+    ):
         find_stacks(nn.Linear(2, 2))
 
 
