@@ -89,7 +89,8 @@ def trace_model(
 ) -> placement.Trace:
     """Follow a model with the first of its inputs that reaches a block. Raises ValueError."""
     stacks = stack.find_stacks(model, blocks)
-    loops = stack.loops_of(model, stacks) if blocks is None else ()
+    is_meta = any(p.is_meta for p in model.parameters())
+    loops = () if is_meta or blocks is not None else stack.loops_of(model, stacks)
     failed: placement.Untraced | None = None
     for tried in filter(None, (stacks, loops)):
         for run in inputs:
@@ -110,13 +111,7 @@ def _as_a_whole(
 ) -> placement.Trace:
     """The trace, or that of the one module that calls several lists side by side, if only that is told."""
     ran = [each for each in traced.stacks if each.runs]
-    is_meta = any(p.is_meta for p in model.parameters())
-    if (
-        len(ran) < 2
-        or len(loops) != 1
-        or is_meta
-        or any(scheme_of.scheme_of(each).key for each in ran)
-    ):
+    if len(ran) < 2 or len(loops) != 1 or any(scheme_of.scheme_of(each).key for each in ran):
         return traced
     whole = placement.trace(model, run, loops)
     return whole if scheme_of.scheme_of(whole.stacks[0]).key else traced

@@ -134,7 +134,7 @@ def _unused(subject: Subject) -> Iterator[Finding]:
         own = [name for name, _ in module.named_parameters(prefix=path)]
         if path.startswith(spared) or not own or traced.used & {*own}:
             continue
-        if not _is_norm(module) or _rests(subject, parent):
+        if not _is_norm(module) or _rests(subject, parent) or _names(subject, parent, path):
             continue
         yield Finding(
             "norm unused",
@@ -142,6 +142,35 @@ def _unused(subject: Subject) -> Iterator[Finding]:
             f"a norm that no forward pass calls{_changes(subject, module)}",
             "call it where it was meant, or delete it",
         )
+
+
+def _dropped(subject: Subject) -> Iterator[Finding]:
+    """A norm that is called, and whose result nothing reads."""
+    for each, _ in subject.stacks:
+        for number, block in enumerate(each.blocks):
+            read = {s.name for s in placement.sources(block.result) if isinstance(s, Normed)}
+            start = each.stack.inside(number)
+            for name in subject.traced.lines:
+                module = subject.modules.get(name)
+                if module is None or name in read or not start or not name.startswith(start):
+                    continue
+                own = [*module.parameters()]
+                said = _changes(subject, module) if own else ""
+                if said.endswith("by 0"):
+                    yield Finding(
+                        "norm unused",
+                        subject.at(name),
+                        f"a norm whose result nothing reads{said}",
+                        "use what it returns, x = norm(x), or delete it",
+                    )
+
+
+def _names(subject: Subject, parent: str, path: str) -> bool:
+    """Whether code of the parent names a norm, which another input may call."""
+    kind, name = type(subject.modules[parent]), path.rpartition(".")[2]
+    methods = [getattr(kind, key, None) for key in dir(kind) if not hasattr(nn.Module, key)]
+    codes = [getattr(method, "__code__", None) for method in (*methods, kind.forward)]
+    return any(name in code.co_names for code in codes if code is not None)
 
 
 def _rests(subject: Subject, parent: str) -> bool:
@@ -745,23 +774,12 @@ def _row(subject: Subject) -> Iterator[Finding]:
     for each, record in subject.stacks:
         if record.exact and record.placement != "pre_nofinal":
             continue  # it is a placement of the catalogue
-        nested = next((pair for block in each.blocks for pair in _nested(block.result)), None)
-        if nested is not None:
-            outer, inner = nested
+        pairs = [next(_nested(block.result), None) for block in each.blocks]
+        # A norm of the embedding may stand in the first block.
+        if pairs[-1] is not None and (pairs[0] is not None or len(pairs) == 1):
+            outer, inner = pairs[-1] if pairs[0] is None else pairs[0]
             said = f"two norms in a row, {outer} on the output of {inner}"
-        elif (
-            record.placement is not None
-            and each.final_norm is not None
-            and isinstance(end := bare(each.blocks[-1].result), Normed)
-            and end.name != each.final_norm
-        ):
-            said, outer = (
-                f"two norms in a row, {each.final_norm} on a stream that the last block has normalised",
-                each.final_norm,
-            )
-        else:
-            continue
-        yield Finding("two norms in a row", subject.at(outer), said, "leave one of them out")
+            yield Finding("two norms in a row", subject.at(outer), said, "leave one of them out")
 
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
@@ -840,9 +858,11 @@ def _frozen(subject: Subject) -> Iterator[Finding]:
         name = f"{path}.{norm.scale}"
         if name not in subject.parameters or subject.parameters[name].requires_grad:
             continue
+        home = subject.model.get_submodule(path.rpartition(".")[0])
+        around = home if stack.matrices(home) else subject.model
         around = next(
             (b for e, _ in subject.stacks for n, b in enumerate(e.stack.blocks)
-             if path.startswith(e.stack.inside(n))), subject.model,
+             if path.startswith(e.stack.inside(n))), around,
         )  # fmt: skip
         every = {id(p): p for p in around.parameters() if p.ndim >= 2}.values()
         if sum(p.numel() for p in every if p.requires_grad) > MOST * sum(p.numel() for p in every):
@@ -895,7 +915,7 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    _unused, _shared, _twice, _overwritten, _size, _positions, _deepnorm, _final, _overflow, _eps, _decayed,
-    _frozen, _narrow, _row, _post_depth, _two_factors,
+    _unused, _dropped, _shared, _twice, _overwritten, _size, _positions, _deepnorm, _final,
+    _overflow, _eps, _decayed, _frozen, _narrow, _row, _post_depth, _two_factors,
 )  # fmt: skip
 """All checks, in the order in which their findings are given."""

@@ -207,6 +207,7 @@ class Rewired(nn.Module):
         super().__init__()
         self.stream, self.told, self.scheme = stream, told, scheme.key
         self.end_path: str | None = None
+        self.starts_path: str | None = None
         self.first_scheme = scheme.key
         self.starts_normed = False
         self.norms, self.gains = nn.ModuleDict(), nn.ParameterDict()
@@ -426,6 +427,9 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     modules = {name for name, _ in model.named_modules()}
     made[-1].end_path = each.final_norm if each.final_norm in modules else None
     made[0].starts_normed = each.embed_norm is not None
+    made[0].starts_path = (
+        each.embed_norm if scheme.embed_norm and each.embed_norm in modules else None
+    )
     each.stack.blocks[0].register_forward_pre_hook(made[0].before, with_kwargs=True)
     each.stack.blocks[-1].register_forward_hook(made[-1].after)
     return made
@@ -485,13 +489,20 @@ def _ends(
 ) -> None:
     """The norm before the head and the norm on the embedding."""
     first, last = moved[0], moved[-1]
-    _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
-    path = last.end_path
-    if path is None:
+    if first.starts_path is not None:
+        _own(model, first, first.starts_path, scheme.embed_norm)
+    else:
+        _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
+    if last.end_path is None:
         _end(last, TAIL, scheme.final_norm, make)
-        return
-    spare, norm = vars(last)["spare"], model.get_submodule(path)
-    wanted = scheme.final_norm or scheme.key == last.first_scheme  # the model had both
+    else:
+        wanted = scheme.final_norm or scheme.key == last.first_scheme  # the model had both
+        _own(model, last, last.end_path, wanted)
+
+
+def _own(model: nn.Module, rewired: Rewired, path: str, wanted: bool) -> None:
+    """A norm at an end of the stack that the model itself has."""
+    spare, norm = vars(rewired)["spare"], model.get_submodule(path)
     if wanted and path in spare:
         model.set_submodule(path, spare.pop(path))
     elif not wanted and path not in spare:

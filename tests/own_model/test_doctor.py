@@ -94,6 +94,13 @@ class Half(Pre):
         return x + self.ff(x)
 
 
+class Dropped(Pre):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n1(x)  # BUG dropped
+        x = x + self.att(x)
+        return x + self.ff(self.n2(x))
+
+
 class NoFinal(Model):
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tokens(tokens)
@@ -283,6 +290,7 @@ def frozen() -> Model:
 BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "never": (lambda: Model(Never), "norm unused", "blocks.0.n1", "changes the output by 0"),
     "half": (lambda: Model(Half), "norm unused", "blocks.0.n2", "at 3 more places"),
+    "dropped": (lambda: Model(Dropped), "norm unused", "dropped", "result nothing reads.* by 0"),
     "final unused": (NoFinal, "norm unused", "final", "no forward pass calls"),
     "shared": (shared, "norm shared", "blocks.0.n2", "one norm for all 4 blocks"),
     "tied": (tied, "norm shared", "blocks.0.n1", "blocks.1.n1.weight is the same parameter"),
