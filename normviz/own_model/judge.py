@@ -194,7 +194,7 @@ def _walk(
         starts.add(None)
         return
     match symbol:
-        case Normed(name, of) if same(of, source):
+        case Normed(name, of) if same(of, source) or same(_unscaled(of)[2], source):
             starts.add(name)
         case Made(of=parts, by=by):
             branch.parts.add(by)

@@ -65,6 +65,23 @@ class Columns(nn.Module):
         return self.head(x if self.post else self.last(x))
 
 
+class Lambdas(Model):
+    """Gains of all sublayers in one vector, on the stream that branches read too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gains = nn.Parameter(torch.ones(8))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens)
+        for n, block in enumerate(self.blocks):
+            x = x * self.gains[2 * n]
+            x = x + block.att(block.n1(x))
+            x = self.gains[2 * n + 1] * x
+            x = x + block.ff(block.n2(x))
+        return self.head(self.final(x))
+
+
 TOKENS, X = torch.zeros(2, T, dtype=torch.long), torch.randn(2, T, D)
 
 
@@ -107,6 +124,12 @@ def test_x_transformers_is_told() -> None:
             model = library.TransformerWrapper(num_tokens=50, max_seq_len=64, attn_layers=layers)
             (stack,) = normviz.inspect(model, TOKENS).stacks
             assert (stack.placement, stack.blocks) == (placement, 4)
+
+
+def test_a_norm_of_a_scaled_stream_stands_in_the_formula() -> None:
+    (stack,) = normviz.inspect(Lambdas()).stacks
+    assert stack.formulas == ("attention: g x + A(N(x))", "FFN: g x + F(N(x))")
+    assert stack.placement in (None, "pre") and (stack.blocks, stack.final_norm) == (4, "final")
 
 
 def test_what_is_no_model_is_a_sentence() -> None:
