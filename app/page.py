@@ -18,6 +18,7 @@ from normviz.app.views.norm_cost import page as norm_cost
 from normviz.app.views.own_model import page as own_model
 from normviz.app.views.runs import page as runs
 from normviz.app.widgets import page_links
+from streamlit.navigation.page import StreamlitPage
 
 HERE = Path(__file__).parent
 LOGO = (
@@ -40,9 +41,12 @@ views = {
     "own-model": own_model.page,
     "runs": runs.page,
 }
-pages = [
-    st.Page(view, title=PAGES[path].name, url_path=path, default=path == "duel")
+pages = {
+    path: st.Page(view, title=PAGES[path].name, url_path=path, default=path == "duel")
     for path, view in views.items()
-]
+}
 page_links.register(pages)
-visit.run(st.navigation(pages, position="hidden" if st.context.is_embedded else "top"))
+menus: dict[str, list[StreamlitPage]] = {}
+for path, about in PAGES.items():
+    menus.setdefault(about.menu, []).append(pages[path])
+visit.run(st.navigation(menus, position="hidden" if st.context.is_embedded else "top"))

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .config import ConfigError, RunConfig
+from .config import ConfigError, RunConfig, seeded
 
 if TYPE_CHECKING:
     from .own_model.anatomy import inspect, inspect_model
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .own_model.watch import watch
     from .result import Duel, collect
     from .runs.outcome import outcome
-    from .runs.seeds import seeded
     from .training.loop import train
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -51,7 +50,6 @@ LAZY = {
     "collect": ".result",
     "Duel": ".result",
     "outcome": ".runs.outcome",
-    "seeded": ".runs.seeds",
     "watch": ".own_model.watch",
     "Callback": ".own_model.callbacks",
     "LightningCallback": ".own_model.callbacks",

@@ -331,6 +331,23 @@ class RunConfig(BaseModel):
         return f"e{ENGINE}-{hashlib.sha256(self.canonical().encode()).hexdigest()[:16]}"
 
 
+def seeded(config: RunConfig, seeds: int) -> list[RunConfig]:
+    """The settings from their own seeds and the next ones: repeats of a lane, or of a cell of a map. Both
+    seeds move together, so that what is compared (the lanes of a duel, the cells of a map) still sees the
+    same batches. Raises ConfigError where there is no next seed."""
+    return [
+        config.replace(init_seed=config.init_seed + k, data_seed=config.data_seed + k)
+        for k in range(seeds)
+    ]
+
+
+def seeds_of(config: RunConfig) -> str:
+    """The seeds of a run, in words."""
+    if config.init_seed == config.data_seed:
+        return f"seed {config.init_seed}"
+    return f"init seed {config.init_seed}, data seed {config.data_seed}"
+
+
 class ConfigErrorTogether(ValueError):
     """Inside validation: a sentence about several fields, passed on as it is."""
 

@@ -138,7 +138,7 @@ def configured(settings: Settings) -> RunConfig:
     if isinstance(settings, Observed):
         raise ValueError(
             f"{settings.label} was observed, so it has no settings that could be trained here: open it as a "
-            "toy on the Runs page"
+            "toy on the History page"
         )
     return settings
 

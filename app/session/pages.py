@@ -9,11 +9,13 @@ NAME = "NormViz"
 
 @dataclass(frozen=True)
 class AboutPage:
-    """A page: its name, its path, and one sentence about it."""
+    """A page: its name, its path, one sentence about it, and the menu of the navigation in which it stands;
+    without one it stands in the navigation itself."""
 
     name: str
     path: str
     words: str
+    menu: str = ""
 
 
 DUEL = AboutPage(
@@ -34,32 +36,38 @@ PAGES = {
             "What papers say about norm placement, each claim with an experiment and its verdict.",
         ),
         AboutPage(
-            "Choose", "choose",
+            "Which should I use?", "choose",
             "Which norm placement should I use? Placements for a depth, with what was measured, what papers "
             "claim, and which models use them.",
+            "Choose",
         ),
         AboutPage(
             "Anatomy", "anatomy",
             "Norm placements side by side: diagram, formula, gradient path, code, and numbers measured "
             "before the first training step.",
+            "Learn",
         ),
         AboutPage(
             "Catalogue", "catalogue",
             "All norm placements and norms with formulas and sources, and what real models use.",
+            "Learn",
         ),
         AboutPage(
             "By hand", "by-hand",
             "LayerNorm, RMSNorm and BatchNorm worked out step by step on a table of numbers.",
-        ),
-        AboutPage(
-            "Norm cost", "cost",
-            "LayerNorm, RMSNorm, DyT and no norm, timed alone, in a block and in a training step.",
+            "Learn",
         ),
         AboutPage(
             "Your model", "own-model",
             "Which norm placement does your model have? Choose a model type or paste a config.json.",
+            "Choose",
         ),
-        AboutPage("Runs", "runs", "All runs that this server stores, with filters and a search."),
+        AboutPage(
+            "Norm cost", "cost",
+            "LayerNorm, RMSNorm, DyT and no norm, timed alone, in a block and in a training step.",
+            "Choose",
+        ),
+        AboutPage("History", "runs", "All runs that this server stores, with filters and a search."),
     )
 }  # fmt: skip
 

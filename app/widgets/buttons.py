@@ -12,8 +12,8 @@ from functools import wraps
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from ..session.fragments import runs_alone
 from . import shortcuts
 from .store_errors import reported
 
@@ -28,6 +28,12 @@ def button(label: str, act: Callable[..., None], *args: object, **options: Any) 
 def submit(label: str, act: Callable[..., None], *args: object, **options: Any) -> None:
     """A form's submit button; `options` is what `st.form_submit_button` takes."""
     st.form_submit_button(label, on_click=_once(act), args=args, **options)
+
+
+def runs_alone() -> bool:
+    """Whether this run is one of fragments, Streamlit's parts of a page that run alone."""
+    context = get_script_run_ctx()
+    return context is not None and bool(context.fragment_ids_this_run)
 
 
 def _once(act: Callable[..., None]) -> Callable[..., None]:

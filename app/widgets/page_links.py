@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NoReturn
 
 import streamlit as st
@@ -17,14 +17,14 @@ from ..session.backend import SharedBackend
 from ..session.markdown import literal
 
 
-def register(pages: Iterable[StreamlitPage]) -> None:
-    """Keep the pages of the navigation by their titles, for the rest of this script run."""
-    st.session_state["pages"] = {page.title: page for page in pages}
+def register(pages: Mapping[str, StreamlitPage]) -> None:
+    """Keep the pages of the navigation by their paths, for the rest of this script run."""
+    st.session_state["pages"] = pages
 
 
-def named(title: str) -> StreamlitPage:
-    """The page of a title, as the navigation knows it. Raises KeyError for a title it has not."""
-    return st.session_state["pages"][title]
+def at(path: str) -> StreamlitPage:
+    """The page at a path, as the navigation knows it. Raises KeyError for a path it has not."""
+    return st.session_state["pages"][path]
 
 
 def open_duel(
@@ -34,13 +34,13 @@ def open_duel(
 ) -> NoReturn:
     """Leave the duel of this session and open the Duel page with these lanes."""
     duel.open_lanes(duel.duel(), lanes, backend, start)
-    st.switch_page(named("Duel"))
+    st.switch_page(at("duel"))
 
 
 def models() -> None:
     """A link to the census of real models."""
     st.page_link(
-        named("Catalogue"), label="What real models use", icon=":material/table:",
+        at("catalogue"), label="What real models use", icon=":material/table:",
         query_params={"table": "models"},
     )  # fmt: skip
 
@@ -48,6 +48,6 @@ def models() -> None:
 def anatomy(configs: Sequence[RunConfig], words: str) -> None:
     """A link to the anatomy of one or two configs."""
     st.page_link(
-        named("Anatomy"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        at("anatomy"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
         query_params=as_params([untrained(config) for config in configs]),
     )  # fmt: skip

@@ -182,7 +182,7 @@ WORDS: Registry[Word] = Registry(
         Word(
             "frontier",
             "frontier",
-            "The line of a map: the largest learning rate at which a placement trains.",
+            "The line of a map: the largest learning rate at which half of the seeds train in its steps.",
         ),
         Word(
             "sensitivity",

@@ -39,6 +39,7 @@ class Place:
         return 2 * self.block - (self.branch == "attention")
 
 
+BRANCHES: tuple[Branch, ...] = ("attention", "ffn")
 Learned = Literal["", "block", "sublayer", "channel"]
 
 
@@ -183,6 +184,25 @@ Family = Literal[
 ]
 
 
+NORMED = {
+    "norm_fork": "the stream before it splits",
+    "norm_skip": "the skip path",
+    "norm_in": "what enters a branch",
+    "norm_inner": "the inside of a branch",
+    "norm_qkv": "queries, keys and values",
+    "norm_out": "what leaves a branch",
+    "norm_main": "the sum",
+}
+"""What the norm in each slot norms."""
+SCALED = {
+    "skip_gain": "the skip path",
+    "input_gain": "what enters a branch",
+    "branch_gain": "what leaves a branch",
+    "main_gain": "the sum",
+}
+"""What the gain in each slot scales."""
+
+
 @dataclass(frozen=True)
 class Scheme:
     """A placement of norms.
@@ -224,3 +244,21 @@ class Scheme:
     constants: tuple[Constant, ...] = ()
     used_by: str = ""
     oracle: str = ""
+
+    @property
+    def in_a_sublayer(self) -> str:
+        """What every sublayer norms and scales, as in "norms the sum"; empty where norms differ from block to
+        block, or there are several streams."""
+        every = [self.slots(Place(b, 12, branch)) for b in range(1, 13) for branch in BRANCHES]
+        normed = {
+            tuple(words for slot, words in NORMED.items() if getattr(at, slot)) for at in every
+        }
+        if self.streams != "one" or len(normed) > 1:
+            return ""
+        scaled = [w for slot, w in SCALED.items() if any(getattr(at, slot) != ONE for at in every)]
+        (norms,) = normed
+        words = f"norms {' and '.join(norms)}" if norms else "has no norm in its blocks"
+        more = f", and scales {' and '.join(scaled)}" if scaled else ""
+        return f"{words}{more}".replace(
+            "a branch and what leaves a branch", "a branch and what leaves it"
+        )

@@ -4,7 +4,7 @@
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, layers, lines, loss, ratio, sentences, thumb
+from . import bars, heatmap, layers, lines, loss, ratio, thumb
 from .base import theme
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style, styles_of
@@ -23,7 +23,6 @@ __all__ = [
     "quantised_domain",
     "ratio",
     "scheme_style",
-    "sentences",
     "styles_of",
     "theme",
     "thumb",

@@ -1,8 +1,8 @@
-"""One quantity in every layer at the cursor's step, lane beside lane on one axis.
+"""One quantity in every layer at the cursor's step, all lanes on one axis.
 
-Bars on a log axis, so that a gradient of 1e-5 can be seen; points and lines where there would be many. Zero,
-values off the axis and numbers that are not finite have marks of their own, never a gap. The rows
-are the numbers as they were recorded: Vega sorts them into marks.
+Points joined by lines: a log axis has no zero from which the length of a bar could be read. Zero, values off
+the axis and numbers that are not finite have marks of their own, never a gap. The rows are the numbers as
+they were recorded: Vega sorts them into marks.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ import numpy as np
 from normviz.catalog.probes import PROBES
 from normviz.formats import number
 from normviz.runs import Recording
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, divergences
 from normviz.runs.recording import LayerValues
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
 from .palette import RED, LaneStyle, ink, lane_color
 from .scale import Domain
-from .sentences import SOLVED, divergences
 
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
-MOST_BARS = 40  # of all lanes; more would be too thin to compare, so lines replace them
+SMALL_LOSS = 1e-3  # below it small gradients go with success, not with vanishing
 
 
 def spec(
@@ -39,7 +38,7 @@ def spec(
     dark: bool = False,
     row: str = "layer",
 ) -> Spec:
-    """Vega-Lite dict of the bars without their data; a shallow copy of a cached one. `row` names a bar."""
+    """Vega-Lite dict of the points without their data; a shallow copy of a cached one. `row` names one."""
     return dict(_spec(styles, labels, probe, depth, domain, dark, row))
 
 
@@ -54,15 +53,15 @@ def _spec(
     row: str,
 ) -> Spec:
     record = PROBES[probe]
-    place = _place(record.first_layer, depth, len(styles), row)
+    place = _place(record.first_layer, depth, row)
     y = alt.Y(
         "inside:Q",
         scale=value_scale(domain),
         axis=alt.Axis(title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)),
     )
-    color = lane_color(styles, labels, "square")
+    color = lane_color(styles, labels)
     layers = [
-        *_values(place, y, color, domain, _is_deep(depth, len(styles)), row),
+        *_values(place, y, color, domain, row),
         *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
@@ -75,27 +74,15 @@ def _spec(
     return compiled(layers, HEIGHT)
 
 
-def _is_deep(depth: int, lanes: int) -> bool:
-    """Whether lines are drawn instead of bars."""
-    return depth * lanes > MOST_BARS
-
-
-def _place(first: int, depth: int, lanes: int, row: str) -> dict[str, Any]:
-    """The position of a layer: lanes side by side in a band, or on one axis where lines are drawn."""
-    if _is_deep(depth, lanes):
-        scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
-        axis = alt.Axis(title=row, grid=False, format="d", tickMinStep=1)
-        return {"x": alt.X("layer:Q", scale=scale, axis=axis)}
-    band = alt.Scale(domain=list(range(first, depth + 1)), paddingInner=0.25, paddingOuter=0.1)
-    axis = alt.Axis(title=row, labelAngle=0, labelOverlap=True, grid=False)
-    return {
-        "x": alt.X("layer:O", scale=band, axis=axis),
-        "xOffset": alt.XOffset("lane:N", scale=alt.Scale(domain=list(range(lanes)))),
-    }
+def _place(first: int, depth: int, row: str) -> dict[str, Any]:
+    """The position of a layer on the axis."""
+    scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
+    axis = alt.Axis(title=row, grid=False, format="d", tickMinStep=1)
+    return {"x": alt.X("layer:Q", scale=scale, axis=axis)}
 
 
 def _values(
-    place: dict[str, Any], y: alt.Y, color: alt.Color, domain: Domain, deep: bool, row: str
+    place: dict[str, Any], y: alt.Y, color: alt.Color, domain: Domain, row: str
 ) -> list[alt.Chart]:
     words = [
         alt.Tooltip("name:N", title="lane"),
@@ -104,10 +91,7 @@ def _values(
     ]
     at = inside(js(domain.lo), js(domain.hi), domain.scale == "log")
     at = at.encode(**place, y=y, color=color, tooltip=words)
-    if deep:
-        return [at.mark_line(clip=True), at.mark_point(clip=True, filled=True, size=24, opacity=1)]
-    # A log axis has no zero for bars to start from: they start at its lower edge.
-    return [at.mark_bar(clip=True).encode(y2=alt.Y2Datum(domain.lo))]
+    return [at.mark_line(clip=True), at.mark_point(clip=True, filled=True, size=36, opacity=1)]
 
 
 def inside(lo: str, hi: str, log: bool) -> alt.Chart:
@@ -168,15 +152,15 @@ def row_at(layers: LayerValues, cursor: int) -> int | None:
 
 
 def finding(lanes: Sequence[Lane], probe: str, cursor: int | None = None) -> str:
-    """What the bars show: first and last layer of each lane, at `cursor` or the last step."""
+    """What the points show: first and last layer of each lane, at `cursor` or the last step."""
     each = ((lane, _ends(lane.recording, probe, cursor)) for lane in lanes)
     parts = [f"{lane.title} at {ends}" for lane, ends in each if ends]
     if not parts:
         return "Nothing has been recorded yet."
     solved = [
-        f"The loss of {lane.title} is below {SOLVED:g}: small gradients go with success here."
+        f"The loss of {lane.title} is below {SMALL_LOSS:g}: small gradients go with success here."
         for lane in lanes
-        if probe.startswith("grad") and len(loss := lane.recording.losses) and loss[-1] < SOLVED
+        if probe.startswith("grad") and len(loss := lane.recording.losses) and loss[-1] < SMALL_LOSS
     ]
     return " ".join(
         [f"{PROBES[probe].axis_label}. {'; '.join(parts)}.", *solved, *divergences(lanes)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from normviz.catalog.probes import PROBES, ProbeRecord
 from normviz.formats import number
 from normviz.runs import Recording
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, diverged
 
 from .base import (
     TEXT_SIZE,
@@ -46,7 +46,6 @@ from .palette import (
 )
 from .png import data_uri, png
 from .scale import Domain
-from .sentences import diverged
 
 MOST_COLUMNS = MOST_ROWS = 256
 

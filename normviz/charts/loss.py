@@ -17,12 +17,11 @@ import numpy as np
 
 from normviz.formats import number
 from normviz.runs import Recording
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, diverged, divergences, units
 
 from .base import TEXT_SIZE, Column, Columns, Rows, Spec, compiled, halo, js, named, rows, step_axis
 from .palette import RED, LaneStyle, ink, lane_color, lane_dash, paper, styles_of
 from .scale import Floats
-from .sentences import diverged, divergences, units
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 212  # pixels of the plot

@@ -212,5 +212,9 @@ def finding(panel: Map) -> str:
         f"{panel.columns[i]}: {'none' if row is None else panel.rows[row]}"
         for i, row in enumerate(panel.frontier)
     ]
-    line = f" Largest {panel.y} that trains by {panel.x}: {', '.join(edges)}." if edges else ""
+    line = (
+        f" Largest {panel.y} that trains in these steps by {panel.x}: {', '.join(edges)}."
+        if edges
+        else ""
+    )
     return f"{panel.title}: {', '.join(parts)}.{line}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 from zlib import crc32
 
 import altair as alt
@@ -20,7 +19,6 @@ from normviz.runs.lane import Lane
 
 from .base import CONTAINER_WIDTH, js
 
-Symbol = Literal["stroke", "square"]
 SYMBOL_WIDTH, LETTER_WIDTH = 30, 6
 """Pixels that an entry of a legend takes, about."""
 NARROW, WIDE = 290, 480
@@ -231,25 +229,23 @@ def styles_of(lanes: Sequence[Lane], dark: bool = False) -> tuple[LaneStyle, ...
     return tuple(faded(style, dark) if lane.earlier else style for lane, style in pairs)
 
 
-def lane_color(
-    styles: tuple[LaneStyle, ...], labels: tuple[str, ...], symbol: Symbol = "stroke"
-) -> alt.Color:
+def lane_color(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.Color:
     """The colour of each lane, with a legend above the chart that names them."""
     scale = _scale(styles, [s.color for s in styles])
-    return alt.Color("lane:N", scale=scale, legend=_legend(labels, symbol))
+    return alt.Color("lane:N", scale=scale, legend=_legend(labels))
 
 
 def lane_dash(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.StrokeDash:
     """The dash pattern of each lane; its legend merges with the colour's."""
     dashes = [list(s.dash) or [1, 0] for s in styles]
-    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels, "stroke"))
+    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels))
 
 
 def _scale(styles: tuple[LaneStyle, ...], values: list[str] | list[list[int]]) -> alt.Scale:
     return alt.Scale(domain=list(range(len(styles))), range=values)
 
 
-def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
+def _legend(labels: tuple[str, ...]) -> alt.Legend:
     names = [" ".join(label.split()) for label in labels]
     widest = SYMBOL_WIDTH + LETTER_WIDTH * max(map(len, names), default=0)
     narrow, wide = _fitting(widest, NARROW, 2), _fitting(widest, WIDE, 4)
@@ -260,8 +256,8 @@ def _legend(labels: tuple[str, ...], symbol: Symbol) -> alt.Legend:
         columns=alt.ExprRef(f"{CONTAINER_WIDTH} < {WIDE + AXIS_WIDTH} ? {narrow} : {wide}"),
         labelExpr=f"{js(names)}[datum.value]",
         labelLimit=170 if max(map(len, names), default=0) < 24 else 340,
-        symbolType=symbol,
-        symbolSize=400 if symbol == "stroke" else 130,
+        symbolType="stroke",
+        symbolSize=400,
         symbolStrokeWidth=3,
         symbolOpacity=1,
         offset=4,

@@ -8,9 +8,8 @@ import numpy as np
 
 from normviz.formats import number
 from normviz.runs import Recording
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, diverged
 
-from . import sentences
 from .curve import thinned
 from .palette import GREY, RED, styles_of
 
@@ -64,7 +63,7 @@ def _lowest(run: Recording) -> float:
 
 
 def _sentence(lane: Lane) -> str:
-    return sentences.diverged(lane) or f"loss {number(float(lane.recording.losses[-1]))} at the end"
+    return diverged(lane) or f"loss {number(float(lane.recording.losses[-1]))} at the end"
 
 
 def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +35,19 @@ class Server:
 
 
 @contextmanager
-def served(env: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """`normviz app` on a free port with an empty store. `env` extends its environment."""
-    command = [sys.executable, "-m", "normviz", "app", "--no-browser", "--host", "127.0.0.1"]
+def served(env: Mapping[str, str] | None = None, before: Sequence[str] = ()) -> Iterator[Server]:
+    """`normviz app` on a free port with an empty store. `env` extends its environment, and `before` are words
+    before its command."""
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "normviz",
+        "app",
+        "--no-browser",
+        "--host",
+        "127.0.0.1",
+    ]
     with (
         tempfile.TemporaryDirectory() as home,
         serving([*command, "--data", home], "--port", env) as (url, process),

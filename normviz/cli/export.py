@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ..config import seeded, seeds_of
 from ..export import archive, replay, script, write_configs
 from ..home import expanded
 from ..lessons.presets import PRESETS
@@ -20,8 +21,6 @@ from ..observed import KEY, Observed, Settings, configured
 from ..runs import Recording, Run, empty
 from ..runs.frames import Frames
 from ..runs.lane import Lane
-from ..runs.seeds import named as seeds_of
-from ..runs.seeds import seeded
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
 from . import main

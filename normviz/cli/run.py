@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..catalog import TASKS
-from ..config import ConfigError, RunConfig
+from ..config import ConfigError, RunConfig, seeded, seeds_of
 from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
 from ..links import decode, encode, settings, shown
@@ -23,7 +23,6 @@ from ..runs import RecordingBuilder
 from ..runs.lane import LETTERS
 from ..runs.names import lane_name
 from ..runs.outcome import outcome
-from ..runs.seeds import named, seeded
 from ..runs.store import Store
 from ..runs.verdict import final_loss
 from ..training.events import Step
@@ -90,7 +89,7 @@ def run(
             typer.echo(json.dumps(result.as_json(at_steps[name]), allow_nan=False))
         elif several:
             prefix = f"{name}, " if len(lanes) > 1 else ""
-            typer.echo(f"{prefix}{named(seeded_config)}: {result.verdict.sentence}")
+            typer.echo(f"{prefix}{seeds_of(seeded_config)}: {result.verdict.sentence}")
         else:
             typer.echo(report(result))
         if result.status == "stopped":

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ..catalog import NORMS, TASKS
+from ..config import seeds_of
 from ..observed import Observed, label
 from ..runs.listing import ListRow, RunList, ago, described, seconds
 from ..runs.search import search
-from ..runs.seeds import named
 from ..runs.store import Query, Store, StoreError
 from . import main
 from .errors import complain
@@ -84,7 +84,7 @@ def _cells(row: ListRow, now: float) -> tuple[str, ...]:
     took = seconds(run)
     norm = config.norm if isinstance(config, Observed) else config.placed().norm
     task = "" if isinstance(config, Observed) else TASKS.label(config.task)
-    seed = "" if isinstance(config, Observed) else named(config)
+    seed = "" if isinstance(config, Observed) else seeds_of(config)
     return (
         str(run.id),
         "shipped" if run.is_shipped else ago(run.created, now),

@@ -10,7 +10,7 @@ from .. import charts
 from ..charts.base import Spec
 from ..charts.palette import paper
 from ..observed import label
-from ..player.specs import Axes, ChartOptions, axes, specs
+from ..player.message import Axes, ChartOptions, axes, specs
 from ..runs.lane import Lane
 from ..runs.names import caption, title, with_names
 from ..runs.store.pictures import Picture

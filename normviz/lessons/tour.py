@@ -160,7 +160,7 @@ STEPS = (
         no_norm_or_pre_ln,
         "stream_rms",
         "Each token carries one vector up through the model, the *residual stream*. Every block "
-        "adds to it. A *norm* brings a vector back to a fixed size. The bars show how large the "
+        "adds to it. A *norm* brings a vector back to a fixed size. The points show how large the "
         "stream is after each block: look at step 0, before any training.",
         "Without a norm a block adds in proportion to its input: at step 0 the stream is "
         "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
@@ -212,8 +212,8 @@ STEPS = (
         "Guess the gradients",
         PRESETS["hero"].lanes,
         "grad_block",
-        "The bars are the gradient of each block: how strongly the loss asks that block to change. "
-        "The scale is logarithmic. Watch the orange bars while the lanes train.",
+        "The points are the gradient of each block: how strongly the loss asks that block to change. "
+        "The scale is logarithmic. Watch the orange points while the lanes train.",
         "At step 0 Post-LN's blocks differ little: the last gets {start} the first one's gradient. "
         "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
         "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {plateau}. Pre-LN "
@@ -246,7 +246,7 @@ STEPS = (
         PRESETS["hero"].lanes,
         "token_cosine",
         "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
-        "them apart. The bars show one minus it, so a short bar is bad news. Compare the last "
+        "them apart. The points show one minus it, so a low point is bad news. Compare the last "
         "block at step 0, then at step 10.",
         "At step 0 the gradients are even, but the tokens are already alike: cosine {post} after "
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
@@ -325,7 +325,7 @@ STEPS = (
         "attn_logit_max",
         "Three lanes at a learning rate of {0.lr:g}, far above the usual. Peri-LN has a norm before "
         "each branch and another after it. QK-norm normalises queries and keys inside "
-        "attention. The bars are the largest attention logits.",
+        "attention. The points are the largest attention logits.",
         "Peri-LN stays calm: loss {peri}. Pre-LN stalls at {pre}; with QK-norm it gets to {qk}, a "
         "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
         "reach {calm} without harm: large logits accompany the failure but are not enough to cause it.",
@@ -381,7 +381,7 @@ STEPS = (
         "All four lanes have {0.depth} blocks and their norm after the sum. A is Post-LN. B divides each "
         "branch by the square root of the number of branches. C is *Admin*: each skip path starts with "
         "a gain that grows with the depth below it. D is *DeepNorm*: larger skip paths and smaller "
-        "weights. The bars show how alike the tokens are.",
+        "weights. The points show how alike the tokens are.",
         "A ends at {plateau}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. "
         "Before training the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
         "{others}. What the three share: a branch changes the stream less.",

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from . import doctor, placement, scheme_of, source, stack
+from .hooks import EagerStance
 from .judge import Branch, Judged, Sublayer
 from .report import Anatomy, NormFound, StackFound
 from .symbols import Normed, Stream, Sum
@@ -91,6 +92,19 @@ def trace_model(
     stacks = stack.find_stacks(model, blocks)
     is_meta = any(p.is_meta for p in model.parameters())
     loops = () if is_meta or blocks is not None else stack.loops_of(model, stacks)
+    eager = EagerStance()  # compiled modules show nothing, and would be compiled for this pass
+    try:
+        return _traced(model, inputs, stacks, loops)
+    finally:
+        eager.remove()
+
+
+def _traced(
+    model: nn.Module,
+    inputs: tuple[Callable[[], Any], ...],
+    stacks: Sequence[stack.Stack],
+    loops: Sequence[stack.Stack],
+) -> placement.Trace:
     failed: placement.Untraced | None = None
     for tried in filter(None, (stacks, loops)):
         for run in inputs:

@@ -49,21 +49,22 @@ class Callback(Trainer):
 
 
 class LightningCallback(Lightning):
-    """`Trainer(callbacks=[normviz.LightningCallback()])` for Lightning with automatic optimization."""
+    """`Trainer(callbacks=[normviz.LightningCallback()])` for Lightning."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
         self.watch: Watch | None = None
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
-        """Begin to watch the first optimizer's run."""
+        """Begin to watch."""
         own: dict[str, Any] = {"scaler": getattr(trainer.precision_plugin, "scaler", None)}
-        self.watch = Watch(module, trainer.optimizers[0], **(own | self.options))
+        self.watch = Watch(module, list(trainer.optimizers), **(own | self.options))
 
     def on_before_backward(self, trainer: Any, module: Any, loss: Any) -> None:
         """Take the loss, which Lightning has divided by the number of accumulated batches."""
         if self.watch is not None:
-            self.watch.step(loss * trainer.accumulate_grad_batches)
+            parts = trainer.accumulate_grad_batches
+            self.watch._tell(loss * parts, 1 / parts)
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
         """End the run."""

@@ -6,8 +6,11 @@ The definitions are those of `catalog.PROBES`, except where the class says what 
 
 from __future__ import annotations
 
+import logging
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from torch import Tensor, nn
 from ..catalog.probes import recorded_by
 from ..training.probes.instruments import token_cosine
 from .flow import Flow, Plan
+from .hooks import EagerStance, Hooks, in_transform, weakly
 from .norms import tell
 from .stack import Call, Stack, Stream, arguments, channel_axis, find_stream
 
@@ -32,7 +36,12 @@ WEIGHTS = 2**16
 CLIPPED = 1e-5
 """Gradients were scaled between backward pass and step where their norm changed by more than this share."""
 
+LOG = logging.getLogger(__name__)
 Row = Tensor
+Sizes = dict[tuple[int, int], Tensor]
+"""Norms of gradients, by the identity of a parameter and 0, or by it and the number of a part of it."""
+_open: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
+"""The flows that measure a block now. A second watch of the same blocks reads them."""
 
 
 class Instruments:
@@ -41,6 +50,8 @@ class Instruments:
     What is sampled: the token cosine is of SEQUENCES sequences, medians of ENTRIES numbers, attention of as
     many sequences and heads as have `flow.ENTRIES` logits, and the update of WEIGHTS numbers a block. Smaller
     models are measured whole. With accumulation, what is measured forwards is of the first micro-batch.
+    Gradients are those that the backward passes left, before clipping. A pass whose gradients were cleared
+    without a step is no part of one.
     """
 
     def __init__(
@@ -49,7 +60,7 @@ class Instruments:
         stack: Stack,
         scaler: Any = None,
     ) -> None:
-        self.model, self.stack, self.scaler = model, stack, scaler
+        self._model, self.stack, self.scaler = weakref.ref(model), stack, scaler
         self.depth = len(stack.blocks)
         self.stream: Stream | None = None
         self.plans: list[Plan | None] = [None] * self.depth
@@ -60,23 +71,57 @@ class Instruments:
         self.batch_first = all(
             getattr(m, "batch_first", True) for block in stack.blocks for m in block.modules()
         )
+        self.is_sharded = any(hasattr(p, "device_mesh") for own in self.parameters for p in own)
         self.is_armed = False
-        self._handles: list[Any] = []
+        self.on_block: Callable[[], None] = lambda: None
+        """Called as the first block is entered outside of a forward pass that the watch sees."""
+        self.on_thrown: Callable[[], None] = lambda: None
+        """Called as a backward pass begins after an earlier one whose gradients were cleared."""
+        self.on_backward: Callable[[], None] = lambda: None
+        """Called after a backward pass that left gradients."""
+        self._hooks = Hooks()
+        self._stance: EagerStance | None = None
+        self.open: list[tuple[int, Flow | None, Flow | None, dict[int, str]]] = []
+        self.number = 0
+        self._in_task = False
+        self.row = self._fresh()
         self._clean()
+
+    def __del__(self) -> None:
+        self.disarm()
+
+    def failed(self, error: Exception) -> None:
+        """Say that a hook failed; what it measured in this step is a gap."""
+        LOG.warning("a probe of normviz.watch failed", exc_info=error)
+        self._note("probes", f"they failed at a step with {type(error).__name__}: see the log")
+        self._exit_flows()
+        self.is_live = False
+        self.has_failed = True
 
     def _clean(self) -> None:
         """Forget what was recorded of the present step."""
-        self.micro = -1
-        self.is_live = True
-        self.open: list[tuple[int, Flow, dict[int, str]]] = []
+        self.passes = 0
+        self.is_live = self.is_paused = False
+        self.has_failed = False
         self.calls: list[Call] = []
-        self.hooked: set[int] = set()
-        self.squares: dict[int, Tensor] = {}
-        self.asked_at: int | None = None
-        self.backward_norm: Tensor | None = None
-        self.before: list[Tensor | None] = []
+        self.seen: list[int] = [0] * self.depth
+        self.hooked: set[tuple[int, int]] = set()
+        self.pending: dict[tuple[int, int], Tensor] = {}
         self.uses_half = False
-        self.row = self._fresh()
+        self._forget_backward()
+
+    def _forget_backward(self) -> None:
+        self.came = False
+        self.mark: tuple[Tensor, int, int] | None = None
+        self.committed: set[tuple[int, int]] = set()
+        self.is_spoiled = False
+        self.squares: dict[int, Tensor] = {}
+        self.left: Sizes = {}
+        self.taken: Sizes = {}
+        self.samples: list[list[tuple[list[nn.Parameter], Tensor]]] = [
+            [] for _ in range(self.depth)
+        ]
+        self.scale: Tensor | None = None
 
     def _fresh(self) -> Row:
         device = next(iter(self.stack.blocks[0].parameters())).device
@@ -94,86 +139,155 @@ class Instruments:
     # Hooks, during recorded steps alone
 
     def arm(self) -> None:
-        """Install the hooks of one recorded step."""
+        """Begin a step that is recorded, with hooks on all blocks."""
+        self._exit_flows()
+        self._clean()
+        self.row = self._fresh()
+        self.parameters = _by_block(self.stack)  # a block may have got others since
         if self.is_armed:
             return
         self.is_armed = True
-        self._clean()
         for index, block in enumerate(self.stack.blocks):
-            self._handles += [
-                block.register_forward_pre_hook(self._enters(index), with_kwargs=True),
-                block.register_forward_hook(
-                    self._leaves(index), with_kwargs=True, always_call=True
-                ),
-            ]
-        if "torch._dynamo" in sys.modules:  # a compiled model runs its own code in this step
-            self._handles.append(_Stance())
+            self._hooks.before(block, weakly(self._enters, index))
+            self._hooks.after(block, weakly(self._leaves, index), always=True)
+        if (
+            "torch._dynamo" in sys.modules and self._stance is None
+        ):  # a compiled model runs its own code in this step
+            self._stance = EagerStance()
 
-    def disarm(self) -> None:
-        """Remove all hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        for _, flow, _ in reversed(self.open):
-            flow.__exit__(None, None, None)
-        self.open.clear()
+    def compile_again(self) -> None:
+        """Let compiled modules run their compiled code."""
+        if self._stance is not None:
+            self._stance.remove()
+            self._stance = None
+
+    def disarm(self, inside: bool = False) -> None:
+        """Begin a step that is not recorded, without hooks on blocks. Compiled code comes back later if this
+        is `inside` of a compiled module's call."""
+        self._hooks.remove()
+        if not inside:
+            self.compile_again()
+        self._exit_flows()
+        self._clean()
         self.is_armed = False
 
-    def _enters(self, index: int) -> Callable[..., None]:
-        def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if torch.compiler.is_compiling() or not self._counts(index, block):
-                return
-            recomputes = _in_backward()
-            if index == 0 and not recomputes:
-                self.micro += 1
-                self.hooked.clear()
-            x = self._entering(args, kwargs)
-            if x is None:
-                self._note("stream", "no argument of a block has the shape of its result")
-                return
-            self._watch_gradient(index, x, recomputes)
-            if recomputes:
-                return
-            channels = self._channels(x)
-            if self.micro == 0:
-                self._measure_stream(index, x.movedim(channels, -1))
-            learns = self.plans[index] is None
-            names = {id(p): name for name, p in block.named_parameters()} if learns else {}
-            flow = Flow(x, learns, self.micro == 0, channels)
-            if self.micro == 0 or learns:
-                flow.__enter__()
-                self.open.append((index, flow, names))
+    def forget(self, keeps_pass: bool) -> None:
+        """Begin the present step again, after gradients were cleared without a step. With `keeps_pass` its
+        last forward pass stays, whose stream was not measured."""
+        self.row.fill_(torch.nan)
+        if keeps_pass:
+            self._forget_backward()
+        else:
+            self._clean()
 
-        return hook
+    def begin_pass(self, is_live: bool) -> None:
+        """A forward pass of the model begins; it is live if it can be one of training."""
+        self._exit_flows()  # of a pass that was interrupted
+        self._in_task = False
+        self.is_live = is_live and not self.has_failed
+        if not is_live:
+            return
+        self.pending.clear()
+        if self.passes and not self.came:  # no backward pass came for what was measured
+            self.passes = 0
+            self.row.fill_(torch.nan)
+        self.passes += 1
+        self.number += 1
+        self.seen = [0] * self.depth
 
-    def _leaves(self, index: int) -> Callable[..., None]:
-        def hook(
-            block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-        ) -> None:
-            if torch.compiler.is_compiling() or block is not self.stack.blocks[index]:
-                return
-            flow = names = None
-            if self.open and self.open[-1][0] == index:
-                _, flow, names = self.open.pop()
-                flow.__exit__(None, None, None)
-            if result is None or not self._counts(index, block):
-                return
-            recomputes = _in_backward()
-            if not recomputes and self.micro == 0 and index < 2 and self.stream is None:
-                self._find_stream(Call(args, kwargs, result))
-            if index == self.depth - 1 and (x := self._leaving(result)) is not None:
-                self._watch_gradient(self.depth, x, recomputes)
-                if not recomputes and self.micro == 0:
-                    self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
-            if flow is not None and names is not None:
-                self._measure_block(index, flow, names)
+    def pause(self) -> None:
+        """Measure no further pass of this step: the optimizer asks for the loss elsewhere."""
+        self.is_paused = True
+        self.is_live = False
 
-        return hook
+    def _exit_flows(self) -> None:
+        for index, own, _, _ in reversed(self.open):
+            self._exit(index, own)
+        self.open.clear()
+
+    def _exit(self, index: int, own: Flow | None) -> None:
+        if own is not None:
+            _leave(own)
+            if _open.get(block := self.stack.blocks[index]) is own:
+                del _open[block]
+
+    def _enters(
+        self, index: int, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        recomputes = in_backward()
+        if index == 0 and block is self.stack.blocks[0] and not recomputes:
+            self.on_block()
+        if not self._counts(index, block):
+            return
+        if not recomputes:
+            self.seen[index] += 1
+            if self.seen[index] > 1:
+                self._repeats(index)
+                return
+        x = self._entering(args, kwargs)
+        if x is None:
+            self._note("stream", "no argument of a block has the shape of its result")
+            return
+        self._watch_gradient(index, x, recomputes)
+        if recomputes:
+            return
+        channels = self._channels(x)
+        is_first = self.passes == 1
+        if is_first:
+            self._measure_stream(index, x.movedim(channels, -1))
+        learns = self.plans[index] is None
+        names = {id(p): name for name, p in block.named_parameters()} if learns else {}
+        measures = _open.get(block) if is_first else None
+        own = None
+        if learns or (is_first and measures is None):
+            own = Flow(x, learns, is_first and measures is None, channels)
+            if own.measures:
+                measures = _open[block] = own
+            own.__enter__()
+        self.open.append((index, own, measures, names))
+
+    def _repeats(self, index: int) -> None:
+        self.is_spoiled = True
+        self._note(
+            f"block {index + 1}",
+            "it is called several times in a forward pass, and what each call adds can't be told apart: the "
+            "stream and its branches are of the first call, gradients of parameters are of all calls, "
+            "gradients at the stream are not recorded",
+        )
+
+    def _leaves(
+        self,
+        index: int,
+        block: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+    ) -> None:
+        if block is not self.stack.blocks[index]:
+            return
+        own = measured = names = None
+        if self.open and self.open[-1][0] == index:
+            _, own, measured, names = self.open.pop()
+            self._exit(index, own)
+        if result is None or not self._counts(index, block) or self.seen[index] > 1:
+            return
+        recomputes = in_backward()
+        if not recomputes and self.passes == 1 and index < 2 and self.stream is None:
+            self._find_stream(Call(args, kwargs, result))
+        if index == self.depth - 1 and (x := self._leaving(result)) is not None:
+            self._watch_gradient(self.depth, x, recomputes)
+            if not recomputes and self.passes == 1:
+                self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
+        if names is not None:
+            if self.plans[index] is None and own is not None:
+                self.plans[index] = own.plan(names)
+            if measured is not None:
+                self._measure_block(index, measured)
 
     def _counts(self, index: int, block: nn.Module) -> bool:
-        """Whether a call of a block belongs to a training step. A model's copy has copies of the hooks."""
+        """Whether a call of a block belongs to a training step. A copy of a model may have the hooks too."""
         is_own = block is self.stack.blocks[index]
-        return is_own and self.is_armed and self.is_live and self.model.training
+        return is_own and self.is_armed and self.is_live and not in_transform()
 
     # The stream
 
@@ -210,7 +324,7 @@ class Instruments:
             self._note("streams", f"{self.stream.others} more tensors pass from block to block")
         if self.stream.argument != first:
             self.row.fill_(torch.nan)
-            self.squares.clear()
+            self.hooked.clear()  # the hooks that are there do nothing
             self.plans = [None] * self.depth
 
     @torch.no_grad()
@@ -236,33 +350,82 @@ class Instruments:
 
     def _watch_gradient(self, layer: int, x: Tensor, recomputes: bool) -> None:
         """Add the squares of the gradient of a stream to those of the step's other micro-batches."""
-        if layer in self.hooked or not x.requires_grad:
+        key = self.number, layer
+        if key in self.hooked or not x.requires_grad:
             return
-        self.hooked.add(layer)
-        if not recomputes and (self.asked_at is None or layer <= self.asked_at):
-            self.asked_at = layer
+        self.hooked.add(key)
+        x.register_hook(weakly(self._gradient, key))
 
-        def hook(gradient: Tensor) -> None:
-            if not self.is_armed:
-                return
-            with torch.no_grad():
-                g = gradient.detach()
-                size = torch.linalg.vector_norm(g if g.dtype == torch.float64 else g.float())
-                self.squares[layer] = self.squares.get(layer, 0.0) + size.double().square()
-            if not recomputes and layer == self.asked_at and _in_backward():
-                engine = torch.autograd.Variable._execution_engine
-                engine.queue_callback(self._after_backward)
+    @torch.no_grad()
+    def _gradient(self, key: tuple[int, int], gradient: Tensor) -> None:
+        if not self.is_armed or self.is_paused or key not in self.hooked:
+            return
+        self.backward_began()
+        g = gradient.detach()
+        size = torch.linalg.vector_norm(g if g.dtype == torch.float64 else g.float())
+        self.pending[key] = size.double().square()
 
-        self._handles.append(x.register_hook(hook))
+    # Backward passes
+
+    def _trained(self) -> list[nn.Parameter]:
+        """The trained parameters of the blocks, or of the model where these are frozen."""
+        trained = [p for own in self.parameters for p in own if p.requires_grad]
+        model = self._model()
+        if trained or model is None:
+            return trained
+        return [p for p in model.parameters() if p.requires_grad]
+
+    def was_thrown(self) -> bool:
+        """Whether the gradients that a backward pass of this step left were cleared without a step."""
+        if not self.came:
+            return False
+        trained = self._trained()
+        if all(p.grad is None for p in trained):
+            return bool(trained)
+        if self.mark is not None:
+            parameter, grad, version = self.mark
+            now = parameter.grad
+            if now is not None and (id(now), now._version) == (grad, version):
+                return False
+        grads = [_local(p.grad) for p in trained if p.grad is not None]
+        return not any(float(norm) for norm in _foreach_norm(grads))
+
+    def backward_began(self) -> None:
+        """A backward pass reaches what was hooked. Its end is waited for."""
+        if self._in_task or self.is_paused or not in_backward():
+            return
+        if self.was_thrown():
+            self.on_thrown()
+        self._in_task = True
+        before = [_state_of(p.grad) for p in self._trained()]
+        torch.autograd.Variable._execution_engine.queue_callback(
+            partial(weakly(self._backward_ended), before)
+        )
+
+    @torch.no_grad()
+    def _backward_ended(self, before: list[tuple[int, int]]) -> None:
+        self._in_task = False
+        pending, self.pending = self.pending, {}
+        trained = self._trained()
+        # Of shards and replicas they may come later.
+        if before == [_state_of(p.grad) for p in trained] and not (_has_peers() or self.is_sharded):
+            return  # torch.autograd.grad, which leaves none
+        self.came = True
+        left = next((p for p in trained if p.grad is not None), None)
+        self.mark = None if left is None else (left, *_state_of(left.grad))
+        if self.is_armed and not self.has_failed:
+            self.is_spoiled |= not self.committed.isdisjoint(pending)
+            self.committed |= pending.keys()
+            for (_, layer), square in pending.items():
+                self.squares[layer] = self.squares.get(layer, 0.0) + square
+            if not _has_peers():
+                self.left = self._sizes(self._everything())
+        self.on_backward()
 
     # Inside of a block
 
     @torch.no_grad()
-    def _measure_block(self, index: int, flow: Flow, names: dict[int, str]) -> None:
-        if self.plans[index] is None:
-            self.plans[index] = flow.plan(names)
-        if not flow.measures:
-            return
+    def _measure_block(self, index: int, flow: Flow) -> None:
         layer = index + 1
         self.uses_half |= any(p.dtype == torch.float16 for p in self.parameters[index]) or (
             torch.is_autocast_enabled(self.row.device.type)
@@ -296,115 +459,170 @@ class Instruments:
 
     # Gradients, as the optimizer's step begins
 
-    @torch.no_grad()
-    def _after_backward(self) -> None:
-        everything = self._everything()
-        if self.is_armed and not _has_peers():  # their gradients may not be added yet
-            self.backward_norm, _ = total_norm(everything)
-
     def _everything(self) -> list[Tensor]:
-        return [p for p in self.model.parameters() if p.grad is not None]
+        model = self._model()
+        own = self._trained() if model is None else model.parameters()
+        return [p for p in own if p.grad is not None]
 
     @torch.no_grad()
-    def gradients(self) -> Tensor:
-        """Measure what is there before the optimizer's step; returns the norm of all gradients, a number."""
-        everything = self._everything()
-        after, is_sharded = total_norm(everything)
-        scale = None if self.scaler is None else self.scaler._scale
-        factor, loss_scale = torch.ones_like(after), torch.ones_like(after)
-        if self.backward_norm is not None and not is_sharded:
-            ratio = self.backward_norm / after
-            if scale is not None:
-                loss_scale = scale.to(ratio)
-                ratio = ratio / loss_scale
-            else:  # a power of two is the scale of a loss: no clipping hits one
-                power = ratio.log2().round()
-                is_scale = ((ratio.log2() - power).abs() < CLIPPED) & (power >= 1)
-                loss_scale = torch.where(is_scale, power.exp2(), loss_scale)
-                ratio = torch.where(is_scale, torch.ones_like(ratio), ratio)
-            factor = torch.where((ratio - 1).abs() > CLIPPED, ratio, factor)
-        if self.uses_half and scale is None:
-            self._note(
-                "scale", "gradients before clipping: give scaler=, because the loss is scaled"
-            )
-            factor = torch.ones_like(factor)
-        elif self.backward_norm is None:
-            self._note("clipping", "gradients are after clipping, if there was any")
-        of_parameter = dict(zip(map(id, everything), self._norms(everything), strict=True))
-        for index, own in enumerate(self.parameters):
-            there = [of_parameter[id(p)] for p in own if id(p) in of_parameter]
-            if there:
-                norm = torch.linalg.vector_norm(torch.stack(there)) * factor
-                self.put("grad_block", index + 1, norm)
-            self._by_plan(index, of_parameter, factor)
+    def gradients(self, optimizer: Any = None) -> None:
+        """Measure what is there before an optimizer's step: all gradients before the first one of a training
+        step, those of its own parameters before each further one."""
+        if self.has_failed:
+            return
+        every = self._everything()
+        if self.taken and optimizer is not None:
+            own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+            every = [p for p in every if id(p) in own]
+        else:
+            self._measure_drift()
+        sizes = self._sizes(every)
+        inside = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales by itself
+        if isinstance(inside, Tensor):
+            sizes = {key: size / inside.to(size) for key, size in sizes.items()}
+        self.taken |= sizes
+        if self.scaler is not None and self.scaler._scale is not None:
+            self.scale = self.scaler._scale.clone()
+        self._sample(every)
+
+    def _measure_drift(self) -> None:
+        for index, (scales, starts) in enumerate(zip(self.scales, self.start, strict=True)):
             drift = [
                 (p.detach().float() - start.float()).flatten()
-                for p, start in zip(self.scales[index], self.start[index], strict=True)
+                for p, start in zip(scales, starts, strict=True)
             ]
             if drift:
                 change = torch.cat(drift)
-                self.put(
-                    "norm_drift",
-                    index + 1,
-                    torch.linalg.vector_norm(change) / change.numel() ** 0.5,
-                )
-        for layer, squares in self.squares.items():
-            self.put("grad_hidden", layer, squares.sqrt() / loss_scale.to(squares))
-        self.before = [self._sample(own) for own in self.parameters]
-        return after * factor
+                size = torch.linalg.vector_norm(change) / change.numel() ** 0.5
+                size = size.full_tensor() if hasattr(size, "full_tensor") else size
+                self.put("norm_drift", index + 1, size)
 
-    def _by_plan(self, index: int, of_parameter: dict[int, Tensor], factor: Tensor) -> None:
+    def _sizes(self, parameters: Sequence[Tensor]) -> Sizes:
+        """The norm of each parameter's gradient, of all shards together, and of the parts of it that make
+        queries and keys."""
+        squares, sharded = _squares(parameters)
+        if any(sharded):
+            squares = _reduced(parameters, squares, sharded)
+        norms = squares.sqrt().to(self.row.device).unbind()
+        sizes = {(id(p), 0): norm for p, norm in zip(parameters, norms, strict=True)}
+        for block, plan in zip(self.stack.blocks, self.plans, strict=True):
+            parts = [] if plan is None else [part for part in plan.query_key if part[2] is not None]
+            own = dict(block.named_parameters()) if parts else {}
+            for name, axis, rows in parts:
+                p = own.get(name)
+                if p is None or (id(p), 0) not in sizes or _is_sharded(p) or p.grad is None:
+                    continue
+                at = torch.tensor(rows, device=p.grad.device)
+                norm = torch.linalg.vector_norm(_wide(p.grad.index_select(axis, at)))
+                sizes[id(p), 1 + hash((axis, rows))] = norm.double().to(self.row.device)
+        return sizes
+
+    def _before_clipping(self) -> tuple[Sizes, Tensor]:
+        """The norms of gradients as the backward passes left them, without the scale of the loss; and that
+        scale. A gradient that has grown since got more from elsewhere."""
+        keys = list(self.taken)
+        taken = torch.stack([self.taken[key].double() for key in keys])
+        scale = taken.new_ones(())
+        whole = [i for i, key in enumerate(keys) if key[1] == 0]
+        if not self.left:
+            self._note("clipping", "gradients are after clipping, if there was any")
+            return self.taken, scale
+        left = torch.stack([self.left.get(key, self.taken[key]).double() for key in keys])
+        if self.scale is not None:
+            scale = self.scale.to(taken)
+        else:  # a power of two is the scale of a loss: no clipping hits one
+            ratio = torch.linalg.vector_norm(left[whole]) / torch.linalg.vector_norm(taken[whole])
+            power = ratio.log2().round()
+            is_scale = ((ratio.log2() - power).abs() < CLIPPED) & (power >= 1)
+            scale = torch.where(is_scale, power.exp2(), scale)
+        if self.uses_half and self.scale is None:
+            self._note(
+                "scale", "gradients before clipping: give scaler=, because the loss is scaled"
+            )
+            return self.taken, scale
+        most = torch.maximum(taken, left / scale)
+        return dict(zip(keys, most.unbind(), strict=True)), scale
+
+    @torch.no_grad()
+    def finish(self) -> Tensor | None:
+        """Write the gradients of a step that the optimizers took; returns the norm of all of them."""
+        if self.has_failed:
+            self.row.fill_(torch.nan)
+        if not self.taken or self.has_failed:
+            return None
+        sizes, scale = self._before_clipping()
+        for index, own in enumerate(self.parameters):
+            there = [sizes[id(p), 0] for p in own if (id(p), 0) in sizes]
+            if there:
+                self.put("grad_block", index + 1, torch.linalg.vector_norm(torch.stack(there)))
+            self._by_plan(index, sizes)
+        if not self.is_spoiled:
+            for layer, squares in self.squares.items():
+                self.put("grad_hidden", layer, squares.sqrt() / scale.to(squares))
+        elif not any(key.startswith("block ") for key in self.notes):
+            self._note(
+                "gradients at the stream",
+                "not recorded where several backward passes go through one forward pass",
+            )
+        every = [size for key, size in sizes.items() if key[1] == 0]
+        return torch.linalg.vector_norm(torch.stack(every))
+
+    def _by_plan(self, index: int, sizes: Sizes) -> None:
         """The gradients of query and key, and of the last FFN matrix."""
         plan, block = self.plans[index], self.stack.blocks[index]
         if plan is None:
             return
         own = dict(block.named_parameters())
         lasts = [own[name] for name in experts(block, plan.last_ffn or "") if name in own]
-        last = [of_parameter[id(p)] for p in lasts if id(p) in of_parameter]
+        last = [sizes[id(p), 0] for p in lasts if (id(p), 0) in sizes]
         if last:
-            self.put(
-                "grad_w2", index + 1, torch.linalg.vector_norm(torch.stack(last).double()) * factor
-            )
+            self.put("grad_w2", index + 1, torch.linalg.vector_norm(torch.stack(last).double()))
         parts: list[Tensor] = []
         for name, axis, rows in plan.query_key:
             p = own.get(name)
-            if p is None or p.grad is None or (rows is not None and _is_sharded(p)):
+            if p is None:
                 return
-            if rows is None or len(rows) == p.shape[axis]:
-                parts.append(of_parameter[id(p)])
-            else:
-                at = torch.tensor(rows, device=p.grad.device)
-                parts.append(torch.linalg.vector_norm(_wide(p.grad.index_select(axis, at))))
+            is_whole = rows is None or len(rows) == p.shape[axis]
+            size = sizes.get((id(p), 0 if is_whole else 1 + hash((axis, rows))))
+            if size is None:
+                return
+            parts.append(size.double())
         if parts:
-            norm = torch.linalg.vector_norm(
-                torch.stack([x.double().to(self.row.device) for x in parts])
-            )
-            self.put("grad_qk", index + 1, norm * factor)
+            self.put("grad_qk", index + 1, torch.linalg.vector_norm(torch.stack(parts)))
 
-    def _norms(self, parameters: Sequence[Tensor]) -> list[Tensor]:
-        """The norm of each parameter's gradient, of all shards together."""
-        squares, sharded = _squares(parameters)
-        if any(sharded):
-            squares = _reduced(parameters, squares, sharded)
-        return list(squares.sqrt().to(self.row.device))
+    def _sample(self, parameters: Sequence[Tensor]) -> None:
+        """Keep evenly spaced numbers of the parameters that an optimizer is going to change, by block."""
+        given = {id(p) for p in parameters}
+        for own, samples in zip(self.parameters, self.samples, strict=True):
+            done = {id(p) for some, _ in samples for p in some}
+            fresh = [p for p in own if p.requires_grad and id(p) in given - done]
+            if fresh:
+                samples.append((fresh, self._numbers(own, fresh)))
 
-    def _sample(self, own: Sequence[Tensor]) -> Tensor | None:
-        """Evenly spaced numbers of a block's trained parameters."""
-        trained = [_local(p.detach()) for p in own if p.requires_grad and p.grad is not None]
-        every = -(-sum(p.numel() for p in trained) // WEIGHTS)
-        parts = [p.flatten()[::every].float() for p in trained]
-        return torch.cat([x.to(self.row.device) for x in parts]) if parts else None
+    def _numbers(self, own: Sequence[Tensor], some: Sequence[Tensor]) -> Tensor:
+        every = -(-sum(_local(p).numel() for p in own if p.requires_grad) // WEIGHTS)
+        parts = [_local(p.detach()).flatten()[::every].float() for p in some]
+        return torch.cat([x.to(self.row.device) for x in parts])
 
     @torch.no_grad()
     def updates(self) -> None:
-        """Measure the optimizer's step, after it."""
-        for index, (own, before) in enumerate(zip(self.parameters, self.before, strict=True)):
-            if before is None:
-                continue
-            after = self._sample(own)
-            if after is not None and after.shape == before.shape:
-                size = torch.linalg.vector_norm(before)
-                self.put("update_ratio", index + 1, torch.linalg.vector_norm(before - after) / size)
+        """Measure what the optimizers changed so far in this step."""
+        if self.has_failed:
+            return
+        found: dict[int, tuple[Tensor, Tensor]] = {}
+        for index, (own, samples) in enumerate(zip(self.parameters, self.samples, strict=True)):
+            if samples:
+                before = torch.cat([numbers for _, numbers in samples])
+                after = torch.cat([self._numbers(own, some) for some, _ in samples])
+                norm = torch.linalg.vector_norm
+                found[index] = norm(before - after), norm(before)
+        if found and self.is_sharded and _has_peers():
+            squares = torch.stack([x for pair in found.values() for x in pair]).square()
+            torch.distributed.all_reduce(squares)
+            pairs = squares.sqrt().view(-1, 2)
+            found = {index: (a, b) for index, (a, b) in zip(found, pairs, strict=True)}
+        for index, (change, size) in found.items():
+            self.put("update_ratio", index + 1, change / size)
 
     def _note(self, about: str, words: str) -> None:
         self.notes.setdefault(about, words)
@@ -438,17 +656,25 @@ def experts(block: nn.Module, name: str) -> list[str]:
     return [name]
 
 
-class _Stance:
-    """`torch.compile` is off while it exists."""
+def _leave(flow: Flow) -> None:
+    """Take a mode from the stack of modes, wherever it is."""
+    above = []
+    while torch.overrides._len_torch_function_stack():
+        top = torch.overrides._pop_mode()
+        if top is flow:
+            break
+        above.append(top)
+    for mode in reversed(above):
+        torch.overrides._push_mode(mode)
 
-    def __init__(self) -> None:
-        self.stance = torch.compiler.set_stance("force_eager")
 
-    def remove(self) -> None:
-        self.stance.__exit__(None, None, None)
+def _state_of(grad: Tensor | None) -> tuple[int, int]:
+    """Names a gradient and what it holds."""
+    return (0, 0) if grad is None else (id(grad), grad._version)
 
 
-def _in_backward() -> bool:
+def in_backward() -> bool:
+    """Whether this is called from inside of a backward pass."""
     return torch._C._current_graph_task_id() != -1
 
 
@@ -503,14 +729,6 @@ def _reduced(parameters: Sequence[Tensor], squares: Tensor, sharded: Sequence[bo
     parts = torch.where(mask, squares, 0.0)
     torch.distributed.all_reduce(parts, group=mesh.get_group())
     return torch.where(mask, parts, squares)
-
-
-def total_norm(parameters: Sequence[Tensor]) -> tuple[Tensor, bool]:
-    """The norm of all gradients, a number, and whether they are shards of several processes."""
-    squares, sharded = _squares(parameters)
-    if any(sharded):
-        squares = _reduced(parameters, squares, sharded)
-    return squares.sum().sqrt(), any(sharded)
 
 
 def read_rows(rows: Sequence[Row]) -> Iterator[NDArray[np.float64]]:

@@ -8,6 +8,7 @@ saved notebook then shows the run without a kernel.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
@@ -65,8 +66,15 @@ class Notebook:
         ones = replace(watch.recording, steps=_one_step(watch))
         self._numbers(ones, watch.keys)  # the first charts take longest
         self.shell = get_ipython()
+        here = weakref.ref(self)  # the shell must not keep the watch alive
+
+        def rested(result: object = None) -> None:
+            if (it := here()) is not None:
+                it.rest()
+
+        self.rested = rested
         if self.shell is not None:
-            self.shell.events.register("post_run_cell", self.rest)
+            self.shell.events.register("post_run_cell", rested)
 
     def _html(self, text: str) -> dict[str, str]:
         """An output: HTML, and words for what shows none."""
@@ -99,7 +107,7 @@ class Notebook:
             Lane(f"A  {label(recording.config)}", recording.config, (recording,)), keys, live=True
         )
 
-    def rest(self, result: object = None) -> None:
+    def rest(self) -> None:
         """After a cell that trained: put a replay in place of the frame."""
         self.watch.flush()
         if self.shown != (shown := len(self.watch.steps)):
@@ -112,7 +120,8 @@ class Notebook:
         self.shown = -1
         self.rest()
         if self.shell is not None:
-            self.shell.events.unregister("post_run_cell", self.rest)
+            self.shell.events.unregister("post_run_cell", self.rested)
+            self.shell = None
 
 
 def _one_step(watch: Watched) -> Steps:

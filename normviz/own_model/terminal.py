@@ -44,8 +44,8 @@ class Watched(Protocol):
         ...
 
     @property
-    def missing(self) -> Sequence[str]:
-        """What is not recorded, a sentence each."""
+    def missing_so_far(self) -> Sequence[str]:
+        """What is not recorded of the steps so far, a sentence each."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Terminal:
             self.live = None
         else:
             self.console.print(Text(line(self.watch)), soft_wrap=True)
-        for words in self.watch.missing:
+        for words in self.watch.missing_so_far:
             self.console.print(Text(words), soft_wrap=True)
 
 
@@ -142,7 +142,7 @@ def screen(watch: Watched) -> Group:
             cells = [_number(rows[key][block]) for key, _ in shown]
             table.add_row(str(block), *cells, bar)
         parts.append(table)
-    parts += [Text(words[: WIDTH - 1]) for words in watch.missing[:3]]
+    parts += [Text(words[: WIDTH - 1]) for words in watch.missing_so_far[:3]]
     return Group(*parts)
 
 

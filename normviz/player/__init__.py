@@ -5,9 +5,8 @@ script runs in all of them, so a replay moves exactly as the live page did.
 """
 
 from .bundle import SCRIPTS, css, folder, joined, script, vega, version
-from .message import CARRIED, Have, Sent, message
+from .message import CARRIED, VIEWS, ChartOptions, Have, Sent, View, message
 from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
-from .specs import VIEWS, ChartOptions, View
 
 __all__ = [
     "CARRIED",

@@ -12,8 +12,18 @@ from ..observed import Settings
 from ..runs import names
 from ..runs.lane import Lane
 from .bundle import SCRIPTS, css
-from .message import CARRIED, Sent, choices, message, numbers, offered, plans
-from .specs import VIEWS, ChartOptions, walkable
+from .message import (
+    CARRIED,
+    VIEWS,
+    ChartOptions,
+    Sent,
+    choices,
+    message,
+    numbers,
+    offered,
+    plans,
+    walkable,
+)
 
 DOCUMENT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

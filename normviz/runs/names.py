@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..config import SETTINGS, RunConfig
+from ..config import SETTINGS, RunConfig, seeds_of
 from ..links import FIELDS, shown
 from ..observed import Observed, Settings, label
-from . import seeds
 from .engines import computed_by
 from .lane import Lane
 
@@ -47,7 +46,7 @@ def lane_name(
     is `repeated` from others."""
     name = f"{letter}  {', '.join(filter(None, (label(config), difference(config, among))))}"
     if repeated and "seed" not in name and isinstance(config, RunConfig):
-        return f"{name}, {seeds.named(config)}"
+        return f"{name}, {seeds_of(config)}"
     return name
 
 

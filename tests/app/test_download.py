@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -43,6 +45,27 @@ def click(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
 
 def test_a_file_outlives_the_runs_of_other_pages(click: Callable[[str], bytes]) -> None:
     assert click("a,b") == b"a,b"
+
+
+def test_one_file_is_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that asks for many at once leaves the other pages their time."""
+    made, now, most = list[Callable[[], bytes]](), [0], [0]
+    monkeypatch.setattr(
+        st, "download_button", lambda label, data, *more, **named: made.append(data)
+    )
+
+    def make() -> bytes:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        time.sleep(0.01)
+        now[0] -= 1
+        return b""
+
+    for _ in range(8):
+        download("Numbers", make, "numbers.csv", "text/csv")
+    with ThreadPoolExecutor(8) as pool:
+        assert len([*pool.map(lambda one: one(), made)]) == 8
+    assert most == [1]
 
 
 def test_the_server_keeps_the_last_files_only(click: Callable[[str], bytes]) -> None:

@@ -155,7 +155,7 @@ def heard() -> None:
     from normviz.app.session import duel
     from normviz.app.views.by_hand import matrix as hand_matrix
     from normviz.app.views.by_hand import state as hand_state
-    from normviz.app.views.duel import player
+    from normviz.app.views.duel import charts_panel
     from normviz.app.views.maps import charts
     from test_hostile_pages import sent
 
@@ -169,8 +169,8 @@ def heard() -> None:
         hand_matrix._pick(value)
         hand_state.typed(sent(value))
         st.session_state["player"] = {"probe": value, "view": value}
-        player._probe(it)
-        player._view(it)
+        charts_panel._probe(it)
+        charts_panel._view(it)
         assert it.probe in PROBES and it.view in VIEWS
         for event in (value, {PICK: value}, {PICK: [value]}, {PICK: [{"key": value}]}):
             key = charts._picked({"selection": event})

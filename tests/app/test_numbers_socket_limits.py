@@ -208,6 +208,25 @@ def test_a_topic_without_a_stored_run_is_answered_once_and_closed(client: TestCl
         assert len(channel._open) == 1
 
 
+def test_silent_sockets_of_other_runs_slow_no_charts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from normviz.app.asgi import channel
+
+    monkeypatch.setattr(channel, "read_snapshot", lambda topic: channel.Snapshot(topic, {}))
+
+    async def watched() -> int:
+        with ExitStack() as stack:
+            for run in range(140):
+                stack.enter_context(
+                    channel.watching(channel.Topic(runs=(run,), probe="grad_block"))
+                )
+            own = channel.Topic(runs=(10**6,), probe="grad_block")
+            return stack.enter_context(channel.watching(own)).watching
+
+    assert asyncio.run(watched()) == 1
+
+
 def test_other_routes_keep_their_threads(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

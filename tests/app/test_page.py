@@ -18,10 +18,9 @@ from streamlit.testing.v1.element_tree import Block
 
 from normviz import RunConfig
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
-from normviz.config import SETTINGS
+from normviz.config import SETTINGS, seeded
 from normviz.lessons.presets import PRESETS, QUICK
 from normviz.links import encode
-from normviz.runs.seeds import seeded
 from normviz.runs.store import Store, pictures
 
 

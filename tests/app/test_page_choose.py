@@ -39,15 +39,16 @@ def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(cho
     assert text.count('<section class="choose-card"') == len(it.picks)
     assert all(f"<h2>{pick.label}</h2>" in text for pick in it.picks)
     assert "Open these as a duel" in text
-    assert address(at)["depth"] == "24" and "model" not in address(at)
+    assert address(at)["depth"] == "16" and "model" not in address(at)
     table = text[text.index("<table>") : text.index("</table>")]
     assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
     assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
     assert "not measured" in table
     for box, one in zip(at.expander, CONFUSIONS, strict=True):
-        (element,) = box.get("html")
-        shown = element.proto.body
-        assert box.label == one.label and escape(one.answer.text) in shown[: shown.index("</p>")]
+        first, second = box.get("html")
+        assert box.label == one.label and escape(one.answer.text) in first.proto.body
+        assert all(escape(line.label) in second.proto.body for line in one.lines)
+        assert [words.value for words in box.caption] == [one.symbols] * bool(one.symbols)
 
 
 def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) -> None:
@@ -56,7 +57,7 @@ def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) ->
     places = [text.index(escape(part)) for part in said if part]
     assert places == sorted(places) and len(places) == len(said) - (not it.differs)
     assert places[-1] < text.index('<section class="choose-card"')
-    assert "No map goes beyond 64 blocks" in text
+    assert "More than 64 blocks: not measured" in text
 
 
 def test_another_answer_changes_cards_and_address(choose) -> None:

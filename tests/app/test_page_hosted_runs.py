@@ -1,4 +1,4 @@
-"""The Runs page of a shared server, without a browser: whose runs go, and which ones it watches."""
+"""The History page of a shared server, without a browser: whose runs go, and which ones it watches."""
 
 from __future__ import annotations
 

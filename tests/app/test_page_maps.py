@@ -57,9 +57,12 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert not at.error
     assert {"falling", ""} == {one["mark"] for rows in cells(at) for one in rows}
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
-    assert not at.dataframe
+    (edges,) = at.dataframe
+    assert list(edges.value["where"]) == ["Post-LN", "Pre-LN", "Peri-LN"]
+    assert edges.value["depth 64"][0] == "none in 150 steps" and "depth 2" in edges.value
+    assert any("75 % confidence" in caption.value for caption in at.caption)
     at.session_state["maps_summary"] = True  # sensitivities are rendered once their part is open
-    (table,) = checked(at.run()).dataframe
+    _, table = checked(at.run()).dataframe
     assert {"sensitivity", "best loss", "note"} <= set(table.value) and len(table.value) >= 5
     at = maps(standard("modern"))
     (placements,) = cells(at)

@@ -9,8 +9,8 @@ from page_kit import Open, checked, duel, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
+from normviz.config import seeded
 from normviz.links import encode
-from normviz.runs.seeds import seeded
 from normviz.runs.store import Store
 
 POST = SMALL.replace(scheme="post")

@@ -1,4 +1,4 @@
-"""The Runs page without a browser: its list and filters, reopening, comparing and deleting."""
+"""The History page without a browser: its list and filters, reopening, comparing and deleting."""
 
 from __future__ import annotations
 

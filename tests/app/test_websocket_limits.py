@@ -226,23 +226,28 @@ def test_a_message_to_a_shared_server_is_small() -> None:
         assert end.value.code == 1009
 
 
-def test_files_that_are_made_at_a_click_wait_for_their_share(
+def test_pages_that_connect_and_files_that_are_made_at_a_click_wait_for_their_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waited = list[str]()
+    waited, came = list[str](), list[str]()
 
     class Share(RateLimit):
-        async def wait(self, watchers: list[Watcher]) -> None:
-            waited.extend(who.address for who in watchers)
+        def __init__(self, into: list[str]) -> None:
+            super().__init__(1)
+            self.into = into
 
-    monkeypatch.setattr(connection_limit, "DOWNLOADS", Share(1))
+        async def wait(self, watchers: list[Watcher]) -> None:
+            self.into.extend(who.address for who in watchers)
+
+    monkeypatch.setattr(connection_limit, "DOWNLOADS", Share(waited))
+    monkeypatch.setattr(connection_limit, "OPENINGS", Share(came))
     asked = BackMsg()
     asked.backend_operation_request.deferred_file.file_id = "replay"
     with page(connection_limit.Connections(stays)).websocket_connect("/_stcore/stream") as one:
         for message in (BackMsg(stop_script=True), asked):
             one.send_bytes(message.SerializeToString())
             assert one.receive_text() == "got it"
-    assert waited == ["198.51.100.1"]
+    assert came == waited == ["198.51.100.1"]
 
 
 class Server:

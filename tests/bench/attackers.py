@@ -158,6 +158,51 @@ async def openings(at: Target, number: int) -> None:
         await asyncio.sleep(1)
 
 
+async def caches(at: Target, number: int) -> None:
+    """A page that has Streamlit's caches cleared, again and again."""
+    del number
+    async with at.socket(STREAM) as page:
+        await page.send(rerun())
+        while True:
+            await page.send(BackMsg(clear_cache=True).SerializeToString())
+            await asyncio.sleep(0.1)
+
+
+async def links(at: Target, number: int) -> None:
+    """A page whose link has 60 kB, each value another one."""
+    del number
+    ask = BackMsg()
+    words = ",".join(secrets.token_hex(8) for _ in range(3_500))
+    ask.rerun_script.query_string = f"v=1&scheme={words}"
+    async with at.socket(STREAM) as page:
+        await page.send(ask.SerializeToString())
+        await finished(page)
+
+
+async def nested(at: Target, number: int) -> None:
+    """Charts of lists in lists, as deep as a request is long."""
+    del number
+    async with at.socket(NUMBERS) as charts:
+        await charts.send('{"runs": ' + "[" * 2000 + "]" * 2000 + ', "probe": "grad_block"}')
+        await charts.recv()
+
+
+async def pictures(at: Target, number: int) -> None:
+    """The picture of another duel as soon as the last answer is there."""
+    reader, writer = await at.open()
+    try:
+        for i in count():
+            seed = 10**6 * number + i
+            writer.write(
+                f"GET /normviz/preview.png?v=1&scheme=pre,post&init_seed={seed} HTTP/1.1\r\n"
+                f"Host: {at.host}\r\nX-Forwarded-For: {FROM}\r\n\r\n".encode()
+            )
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.read(65_536)
+    finally:
+        writer.close()
+
+
 async def watchers(at: Target, number: int) -> None:
     """A socket of charts that asks once and reads what comes."""
     async with at.socket(NUMBERS) as charts:
@@ -297,6 +342,10 @@ ATTACKS: dict[str, tuple[Callable[[Target, int], Awaitable[None]], int]] = {
     "downloads": (downloads, 4),
     "openings": (openings, 12),
     "watchers": (watchers, 140),
+    "pictures": (pictures, 40),
+    "caches": (caches, 6),
+    "links": (links, 12),
+    "nested": (nested, 40),
 }
 """What each client of an attack does again and again, and how many there are."""
 

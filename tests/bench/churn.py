@@ -7,7 +7,7 @@ open the link of the duel that trains. The table shows whether memory still grow
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -71,15 +71,18 @@ class Shared:
 
 @contextmanager
 def shared(
-    visitors: int, front: Callable[[str], AbstractContextManager[str]] = nullcontext, **words: float
+    visitors: int,
+    front: Callable[[str], AbstractContextManager[str]] = nullcontext,
+    before: Sequence[str] = (),
+    **words: float,
 ) -> Iterator[Shared]:
-    """So many visitors on a shared server whose duel trains; `words` go to the visitors' process, and
-    `front` puts something before the server.
+    """So many visitors on a shared server whose duel trains; `words` go to the visitors' process, `front`
+    puts something before the server, and `before` are words before its command.
 
     Raises TimeoutError if the server does not serve so many.
     """
     with (
-        served({SWITCH: "1"}) as server,
+        served({SWITCH: "1"}, before) as server,
         front(server.url) as url,
         Crowd(url, encode(duel(0))) as crowd,
     ):

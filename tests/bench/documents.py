@@ -8,16 +8,20 @@ A document marks each with `[[[cog documents.NAME() ]]]` and `[[[end]]]`, and co
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from pkgutil import iter_modules
 
 from cogapp import Cog
 
-from normviz.catalog import SCHEMES
+from normviz.catalog import SCHEMES, schemes
 from normviz.home import shipped
+from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
 from normviz.limits import MAX_LANES
 from normviz.policy import SHARED
@@ -25,11 +29,13 @@ from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import point
-from normviz.studies.maps.standard import MAPS
-from normviz.studies.maps.summary import frontier
+from normviz.studies.maps.standard import DEPTHS
+from normviz.studies.maps.summary import edge_rows
+
+from . import attack
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "assets/deploy/README.md")
+DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -62,23 +68,37 @@ def _range(losses: Sequence[float | None]) -> str:
 
 
 def rates() -> None:
-    """The largest learning rate at which each placement of the standard maps trains, by depth."""
+    """Up to which learning rate half of the seeds train, by placement of the standard maps and depth."""
     names = {"torch": "PyTorch init", "xavier": "Xavier"}
     files = (shipped("assets") / "maps").glob("*.npz")
     ship = {it.key: it for file in files for it in load(file)}
-    print(f"| blocks | 2 | 4 | 8 | 16 | 32 | 64 |\n{'|---' * 7}|")
+    print(f"| blocks | {' | '.join(DEPTHS.split(','))} |\n|---{'|---' * len(DEPTHS.split(','))}|")
     for key, init in names.items():
         grid = standard(key).grid
         cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
         found = [point(cell, ship[cell.key]) for cell in cells]
-        for scheme in MAPS[key].words["scheme"].split(","):
-            edges = frontier(grid, [it for it in found if it.cell.config.scheme == scheme])
-            said = " | ".join(
-                f"none in {grid.base.steps} steps" if edge.rate is None
-                else f"{'≥ ' * edge.is_last}{edge.rate:g}"
-                for edge in edges
-            )  # fmt: skip
-            print(f"| {SCHEMES.label(scheme)}, {init} | {said} |")
+        for name, edges in edge_rows(grid, found, "depth").items():
+            print(f"| {name}, {init} | {' | '.join(edges.values())} |")
+
+
+def placements() -> None:
+    """Each placement with its equation in a model of 12 blocks, and the file of its record."""
+    print("| placement | key | equation | norms at the ends | record |\n|---|---|---|---|---|")
+    files = {it.key: f"{name}.py" for _, name, _ in iter_modules(schemes.__path__)
+             for it in import_module(f"{schemes.__name__}.{name}").SCHEMES}  # fmt: skip
+    for it in SCHEMES:
+        lines = formula(it.key, 12)
+        said = "; ".join(
+            f"{where}: `{plain(line)}`" if len(lines) > 1 and where else f"`{plain(line)}`"
+            for where, line in lines
+        ).replace("|", "\\|")
+        ends = ["embedding"] * it.embed_norm + ["final"] * it.final_norm
+        file = files[it.key]
+        label = it.label.replace("*", "\\*")
+        print(
+            f"| {label} | `{it.key}` | {said} | {' and '.join(ends) or 'none'} | "
+            f"[{file}](schemes/{file}) |"
+        )
 
 
 def hosted_limits() -> None:
@@ -97,6 +117,31 @@ def hosted_limits() -> None:
         f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
+
+
+def attacks() -> None:
+    """What visitors felt without and with each attack, and the memory of the server."""
+    found = json.loads(attack.FILE.read_text())
+    print(found["words"] + ".\n")
+    print("| attack | page, s | click, s | updates a second | server, MiB | all, MiB | outcome |")
+    print("|---" * 7 + "|")
+    for row in found["rows"]:
+        felt = (
+            " → ".join(
+                f"{row[when][what][0]:.{n}f} ({row[when][what][1]:.{n}f})"
+                for when in ("without", "during")
+            )
+            for what, n in attack.SEEN.items()
+        )
+        memory = (", ".join(f"{mib:.0f}" for mib in row[which]) for which in ("server", "all"))
+        print(
+            "| "
+            + " | ".join([row["name"], *felt, *memory, "; ".join(row["wrong"]) or "held"])
+            + " |"
+        )
+    print()
+    for name, (does, many) in attack.ATTACKS.items():
+        print(f"* {name}: {many} at a time. {inspect.getdoc(does)}")
 
 
 if __name__ == "__main__":

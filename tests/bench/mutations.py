@@ -414,7 +414,7 @@ MUTATIONS = (
         "tests/runs/test_outcome.py tests/app/test_page_outcome.py",
     ),
     Mutation(
-        "data-seed-not-moved", "normviz/runs/seeds.py",
+        "data-seed-not-moved", "normviz/config.py",
         "data_seed=config.data_seed + k", "data_seed=config.data_seed",
         "a seed not moved: repeats see the same batches",
         "tests/runs/test_outcome.py tests/studies/maps tests/export/test_export_seeds.py",
@@ -588,6 +588,11 @@ MUTATIONS = (
         "a map's frontier is that of the best seed", "tests/studies/maps tests/lessons/choose",
     ),
     Mutation(
+        "limit-of-the-best-seed", "normviz/studies/maps/summary.py",
+        "min(limits.values()) or None", "max(limits.values()) or None",
+        "an interval without the seed that trains at the lowest rates only", "tests/studies/maps",
+    ),
+    Mutation(
         "map-link-without-seeds", "normviz/studies/maps/link.py",
         '"up": self.up, "seeds": str(self.grid.seeds)}', '"up": self.up}',
         "a link parameter lost: the seeds of a map", "tests/studies/maps tests/app/test_page_maps.py",
@@ -639,6 +644,11 @@ MUTATIONS = (
         'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
         'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/lessons/choose",
+    ),
+    Mutation(
+        "noise-is-advice", "normviz/lessons/choose/picks.py",
+        "gaps[it].difference < EQUAL or not gaps[it].differs", "gaps[it].difference < EQUAL",
+        "a difference that the seeds do not tell apart is advice", "tests/lessons/choose",
     ),
     # labs
     Mutation(
@@ -751,24 +761,33 @@ MUTATIONS = (
     ),
     Mutation(
         "watch-sums-losses", "normviz/own_model/watch.py",
-        "total.sum() if self._sums_losses else total.mean()",
-        "total.mean() if self._sums_losses else total.sum()",
+        "return values.sum(), None", "return values.mean(), None",
         "the loss of micro-batches is summed where it is a mean",
         f"{WATCH} tests/own_model/test_watch_others.py",
     ),
     Mutation(
-        "watch-leaves-hooks", "normviz/own_model/watch.py",
-        "            handle.remove()\n        self._handles.clear()\n",
-        "            pass\n        self._handles.clear()\n",
+        "watch-leaves-hooks", "normviz/own_model/hooks.py",
+        "            handle.remove()\n        for module", "            pass\n        for module",
         "a closed watch keeps its hooks in the model",
         "tests/own_model/test_watch_loop.py tests/own_model/test_watch_results.py",
     ),
     Mutation(
         "watch-last-micro-batch", "normviz/own_model/instruments.py",
-        "self.squares[layer] = self.squares.get(layer, 0.0) + size.double().square()",
-        "self.squares[layer] = size.double().square()",
+        "self.squares[layer] = self.squares.get(layer, 0.0) + square", "self.squares[layer] = square",
         "the stream's gradient is that of the last micro-batch",
         WATCH,
+    ),
+    Mutation(
+        "watch-counts-thrown-passes", "normviz/own_model/watch.py",
+        "            elif instruments.was_thrown():\n                self._thrown(False)\n", "",
+        "a step that a GradScaler skipped is taken for a micro-batch of the next one",
+        "tests/own_model/test_watch_kinds.py",
+    ),
+    Mutation(
+        "watch-one-optimizer", "normviz/own_model/watch.py",
+        "self._owned[optimizer] = any(", "self._owned[optimizer] = optimizer is self.optimizer and any(",
+        "the update of a second optimizer is left out, and nothing says so",
+        "tests/own_model/test_watch_kinds.py",
     ),
     Mutation(
         "own-embedding-norm-unseen", "normviz/own_model/placement.py",

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from normviz import train
+from normviz.config import seeded
 from normviz.lessons.presets import PRESETS
 from normviz.result import collect
 from normviz.runs import Recording
-from normviz.runs.seeds import seeded
 
 FILE = Path(__file__).with_name("results.json")
 SEEDS = 8

@@ -139,6 +139,7 @@ def first_chart(rounds: int) -> str:
             loop.model(input_ids=ids, labels=ids).loss.backward()
             began = 1e3 * time.time()
             loop.optimizer.step()
+            watch.flush()  # as the end of a cell, or the next forward pass, does
             written = 1e3 * time.time()
             page.evaluate(outputs[1].html.removeprefix("<script>").removesuffix("</script>"))
             found.append((frame.evaluate(SEEN) - began, written - began))

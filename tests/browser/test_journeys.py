@@ -23,6 +23,7 @@ from browser_kit import (
     barriers,
     changes_theme,
     chip,
+    from_menu,
     opened,
     other_hosts,
     text_now,
@@ -598,7 +599,7 @@ def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str)
         (shown,) = decode(urlsplit(address_of(page)).query).lanes
         assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
 
-        page.get_by_role("link", name="Choose").first.click()
+        from_menu(page, "Choose", "Which should I use?")
         page.get_by_role("link", name="Open these as a duel").click()
         page.wait_for_selector(".st-key-live canvas")
         wait_for(lambda: "learned" in chip(page, 0))
@@ -617,7 +618,7 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         page.locator(".st-key-fill").wait_for(state="detached")
         wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
 
-        page.get_by_role("link", name="By hand").first.click()
+        from_menu(page, "Learn", "By hand")
         sheet = page.locator(".st-key-hand_sheet_batchnorm .hand-sheet")
         page.locator(".st-key-matrix_batchnorm td[data-at='3,2']").first.click()
         sheet.get_by_text("(2 + 0 + 4 − 2) / 4 = 1").wait_for()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_kit import PATIENCE_MS, chip, files_at, opened, wait_for
+from browser_kit import PATIENCE_MS, chip, files_at, from_menu, opened, wait_for
 from live_kit import put_live_page
 from playwright.sync_api import Browser, Page
 from proxy_kit import proxied
@@ -67,9 +67,9 @@ def test_no_page_breaks_a_rule_of_the_proxy(page: Page, address: str, tmp_path: 
     opened(page, f"{address}/?{encode([SHORT, SHORT.replace(scheme='post')])}", charts=0)
     page.click(".st-key-train button")
     wait_for(lambda: page.locator(".st-key-live canvas").count() >= 3)
-    page.get_by_role("link", name="Norm cost").first.click()
+    from_menu(page, "Choose", "Norm cost")
     page.locator(".stVegaLiteChart canvas").first.wait_for()
-    page.get_by_role("link", name="By hand").first.click()
+    from_menu(page, "Learn", "By hand")
     page.locator(".st-key-hand_sheet_batchnorm .hand-sheet").wait_for()
 
     page.goto(f"{address}/normviz/live/live.html?v=1&scheme=pre,post&depth=2&steps=25")

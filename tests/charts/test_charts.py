@@ -265,14 +265,6 @@ def test_a_still_names_the_steps_of_its_bars_as_the_page_does() -> None:
     assert bars.rows_at([make(ran=0)], "grad_block")["note"] == []
 
 
-def test_lines_replace_bars_that_would_be_too_many() -> None:
-    for depth, kind in ((bars.MOST_BARS // 4, "rect"), (bars.MOST_BARS // 4 + 1, "line")):
-        values = np.full((STEPS, depth + 1), 0.1)
-        lanes = [make(depth=depth, values=values, name=f"{name}  Pre-LN") for name in "ABCD"]
-        kinds = {one["kind"] for one in marks(drawn(lanes, 9)["bars"]) if one["role"] == "mark"}
-        assert kind in kinds and len({"rect", "line"} & kinds) == 1, depth
-
-
 def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
     """The layers at which each kind of mark is."""
     items = list(marks(chart))
@@ -294,10 +286,10 @@ def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
     lane.recording.steps.layers[5, :, 1:] = [0.0, np.nan, np.inf, 1e-12, 1e6, 0.1]
     chart = drawn([lane], 5)["bars"]
     assert sorted_marks(chart) == {
-        "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "rect": [4, 5, 6],
+        "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "circle": [4, 5, 6],
     }  # fmt: skip
-    heights = [one["height"] for one in marks(chart) if one["kind"] == "rect"]
-    assert (heights[0], heights[1]) == (0, bars.HEIGHT) and 0 < heights[2] < bars.HEIGHT
+    heights = [one["y"] for one in marks(chart) if one.get("shape") == "circle"]
+    assert (heights[0], heights[1]) == (bars.HEIGHT, 0) and 0 < heights[2] < bars.HEIGHT
 
 
 def test_lines_over_the_layers_have_the_same_marks() -> None:

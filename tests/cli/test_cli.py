@@ -17,11 +17,10 @@ from crossing_kit import case
 from normviz import RunConfig, train
 from normviz.catalog import PROBES, SCHEMES
 from normviz.catalog.probes import recorded_by
-from normviz.config import RANGES
+from normviz.config import RANGES, seeded
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
 from normviz.result import collect
-from normviz.runs.seeds import seeded
 from normviz.training.events import Step
 
 KEYS = [

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from normviz import RunConfig, train
 from normviz.cli import main
+from normviz.config import seeded
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
 from normviz.result import collect
-from normviz.runs.seeds import seeded
 from normviz.runs.store import Store
 
 TINY = ("depth=2", "width=16", "heads=2", "seq_len=8", "batch=4", "steps=20")

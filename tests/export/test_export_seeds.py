@@ -12,13 +12,13 @@ import pytest
 from test_export import BOTH, read
 
 from normviz import RunConfig, train
+from normviz.config import seeded
 from normviz.export import archive, read_configs, replay, write_configs
 from normviz.export.archive import readme
 from normviz.runs import collect
 from normviz.runs.frames import Frames
 from normviz.runs.lane import Lane, stored_lane
 from normviz.runs.outcome import came_out
-from normviz.runs.seeds import seeded
 from normviz.runs.statistics import compare
 from normviz.runs.store import Store
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { setTimeout as later } from "node:timers/promises";
 import { Chart } from "../../assets/player/chart.js";
 import { drawing } from "../../assets/player/draw.js";
 import { element, lane } from "./dom.js";
@@ -20,7 +21,8 @@ test("a chart that can't be drawn stops no other, and no frame asks for the next
   const show = () => Promise.all(Object.entries(charts).map(([name, chart]) => chart.show({ name })));
   page.building = show();
   page.redraw("data");
-  await new Promise((done) => setTimeout(done, 200));
+  for (let tries = 0; tries < 400 && !charts.loss.view?.given.length; tries += 1) await later(25);
+  await later(50);
   assert.deepEqual([frames, charts.loss.view?.given, charts.bars.host.hidden], [1, ["rows"], true]);
   assert.match(charts.bars.host.beside.textContent, /no canvas/);
   broken = false;

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from backend_kit import SHORT
 from crossing_kit import case
-from faults_kit import DAMAGES, checkpoint, overwritten
+from faults_kit import DAMAGES, PAGE, checkpoint, overwritten
 from filelock import FileLock
 from page_kit import MAIN, Open, at_page, checked, chips
 from streamlit.testing.v1 import AppTest
 
-from normviz import RunConfig
+from normviz import RunConfig, collect, train
 from normviz.execution.client import DAMAGED
 from normviz.runs.store import Store, StoreDamaged, StoreUnreadable
 from normviz.runs.store.repair import damage, opened
@@ -65,9 +65,41 @@ def test_a_damaged_file_is_kept_aside_and_a_fresh_one_begun(tmp_path: Path) -> N
             assert "\n" not in said
             assert kept.read_bytes() == content
             assert time.strftime("%Y-") in kept.name
-            assert store.run(1) is None
-            assert store.enqueue(SHORT)
+            assert store.enqueue(SHORT) > 10**6
             assert opened(folder)[1] is None  # once
+
+
+def test_the_runs_that_can_be_read_in_a_damaged_file_are_brought_over(tmp_path: Path) -> None:
+    """Each whole, or up to its first step that can't be read; those that ship come from the release."""
+    store = Store(tmp_path)
+    events = [Step(i, 1.0 / (i + 1), 0.1, 1.0, None) for i in range(300)]
+    ids = [store.enqueue(SHORT.replace(steps=300, init_seed=i)) for i in range(40)]
+    for run in ids:
+        store.append(run, events)
+        store.end(run, "finished")
+    ship = store.keep_all([collect(train(SHORT.replace(steps=2)))], "shipped")[0]
+    waits = store.enqueue(SHORT)
+    before = {run: store.steps(store.run(run)) for run in ids}
+    path = checkpoint(store)
+    store.db.connection.close()
+    with path.open("r+b") as file:  # a piece in the middle, as by a disk that goes bad
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size // 2 // PAGE * PAGE)
+        file.write(b"\xa5" * 4 * PAGE)
+    again, said = opened(tmp_path)
+    assert said is not None and damage(again.db.path, thorough=True) is None
+    runs = {run: found for run in ids if (found := again.run(run)) is not None}
+    parts = [run for run, found in runs.items() if found.status == "failed"]
+    assert len(runs) > 35 and 0 < len(parts) < 10, "a file of which little is damaged"
+    assert f" with {len(runs) + 1} runs that could be read, {len(parts)} of them in part" in said
+    for run, found in runs.items():
+        losses = again.steps(found).loss.tolist()
+        assert losses == before[run].loss.tolist()[: len(losses)]
+        assert (found.status, len(losses)) == ("finished", 300) or (
+            run in parts and f"only the first {len(losses)} steps" in str(found.message)
+        )
+    assert again.run(waits) is not None and again.run(waits).status == "queued"
+    assert again.run(ship) is None and again.enqueue(SHORT) > 10**6
 
 
 def test_the_numbers_of_runs_in_a_damaged_store_are_not_given_again(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from normviz import RunConfig, home
 from normviz.catalog.probes import recorded_by
-from normviz.charts import heatmap, sentences
+from normviz.charts import heatmap
 from normviz.charts.palette import LaneStyle
 from normviz.charts.scale import Domain
 from normviz.lessons.presets import PRESETS
 from normviz.policy import Policy
 from normviz.runs import Recording, Run, Steps, archive, collect, shipped
 from normviz.runs.frames import Frames
-from normviz.runs.lane import Lane
+from normviz.runs.lane import Lane, lacking
 from normviz.runs.names import with_names
 from normviz.runs.store import Store
 from normviz.training.loop import train
@@ -123,7 +123,7 @@ def test_a_run_has_no_values_of_what_it_did_not_record() -> None:
     assert len(old.losses) == hero.steps
     assert len(whole.layers("stream_max").values) == 3 and whole.probes == recorded_by("one")
     lanes = [Lane(name, hero, (it,)) for name, it in (("A  Pre-LN", old), ("B  Pre-LN", whole))]
-    assert sentences.lacking(lanes, "stream_max") == [
+    assert lacking(lanes, "stream_max") == [
         "A Pre-LN has no values of it: its run did not record it; train its settings again."
     ]
 
@@ -134,7 +134,7 @@ def test_a_placement_of_one_stream_has_no_second_one() -> None:
         [Lane(name, c, (collect(train(c)),)) for name, c in zip("AB", configs, strict=True)]
     )
     assert [lane.recording.lacks("summed_rms") for lane in lanes] == [True, False]
-    assert sentences.lacking(lanes, "summed_rms") == [
+    assert lacking(lanes, "summed_rms") == [
         "A Pre-LN has no values of it: its placement does not have two streams."
     ]
 

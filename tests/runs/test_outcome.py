@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from normviz import RunConfig
+from normviz.config import seeded
 from normviz.runs import Recording, Status, Steps
 from normviz.runs.outcome import outcome
-from normviz.runs.seeds import seeded
 from normviz.training.events import Diverged, Started, Step
 
 CHANCE, N = 3.32, 100

@@ -12,11 +12,10 @@ from shelf_kit import SMALL, kept
 from test_store import dead_pid
 
 from normviz import RunConfig
-from normviz.config import ENGINE
+from normviz.config import ENGINE, seeds_of
 from normviz.runs import Run
 from normviz.runs.listing import RunList, ago, changed, diff, seconds
 from normviz.runs.search import search
-from normviz.runs.seeds import named
 from normviz.runs.shipped import adopt
 from normviz.runs.store import Condition, Query, Store
 
@@ -156,7 +155,7 @@ def test_settings_in_words() -> None:
     other = RunConfig(scheme="post", depth=24, lr=0.01, init_seed=3)
     assert changed(other) == "depth 24, learning rate 0.01"
     assert changed(RunConfig(scheme="post")) == ""
-    assert (named(RunConfig()), named(other)) == ("seed 0", "init seed 3, data seed 0")
+    assert (seeds_of(RunConfig()), seeds_of(other)) == ("seed 0", "init seed 3, data seed 0")
     table = diff([RunConfig(), other, RunConfig()])
     assert table["placement"] == ["Pre-LN", "Post-LN", "Pre-LN"]
     assert list(table) == ["placement", "depth", "learning rate", "init seed"]

@@ -108,7 +108,7 @@ def _about_net(key: str, scheme: str = "") -> None:
             st.markdown(source(cell.source))
         st.markdown(source(family.source))
         st.page_link(
-            page_links.named("Duel"), label="Open as a duel", icon=":material/arrow_forward:",
+            page_links.at("duel"), label="Open as a duel", icon=":material/arrow_forward:",
             query_params=as_params(lanes),
         )  # fmt: skip
 

@@ -95,18 +95,19 @@ def _cell(cell: TableCell) -> str:
     return _claims(cell.claims) + f'<p class="choose-measured">Here: {_finding(cell.measured)}</p>'
 
 
-def answers(confusion: Confusion) -> str:
-    """The answer in short, the claims with verdict and numbers, then what was measured besides."""
+def plain_answer(confusion: Confusion) -> str:
+    """The plain answer of a question."""
+    return f'<div class="choose-answers"><p class="choose-short">{_finding(confusion.answer)}</p></div>'
+
+
+def evidence(confusion: Confusion) -> str:
+    """The claims about a question with verdict and numbers, then what was measured besides."""
     items = [
         f"<li>{_claim(line)}<br>{escape(sentence(line.sentence))}<br><small>{escape(line.explained)}</small></li>"
         for line in confusion.lines
     ]
-    short = confusion.answer
-    items += [f"<li>{_finding(finding)}</li>" for finding in confusion.findings if finding != short]
-    return (
-        f'<div class="choose-answers"><p class="choose-short">{_finding(short)}</p>'
-        f"<ul>{''.join(items)}</ul></div>"
-    )
+    items += [f"<li>{_finding(finding)}</li>" for finding in confusion.findings]
+    return f'<div class="choose-answers"><ul>{"".join(items)}</ul></div>'
 
 
 def _claims(lines: Iterable[ClaimLine]) -> str:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from normviz.lessons.choose.answers import TITLES, Answers, as_params, measured_at, options
+from normviz.lessons.choose.answers import MODERN, TITLES, as_params, options
 from normviz.lessons.choose.confusions import CONFUSIONS
 from normviz.lessons.choose.picks import guide, setting
 from normviz.lessons.choose.properties import table
+from normviz.studies.maps.link import standard
 
 from ...session import address
 from ...session.markdown import literal
@@ -21,6 +22,7 @@ STYLE = Path(__file__).with_name("guide.css")
 ABOUT_TABLE = (
     "Each cell has first what papers and teaching material say, with the verdict of the experiment here, "
     "then what was measured. Every line is a link to the claim, map, duel or page that it comes from. "
+    "In gradient paths J_F is the branch's Jacobian, J_N the norm's, I the identity, α DeepNorm's factor. "
     "Where a cell names no other setting:"
 )
 
@@ -39,7 +41,7 @@ def page() -> None:
     st.html(html.limits(answer))
     st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
-    st.caption(literal(f"{ABOUT_TABLE} {setting(*measured_at(Answers()))}"))
+    st.caption(literal(f"{ABOUT_TABLE} {setting(MODERN, standard(MODERN).grid.base.depth)}"))
     st.html(html.properties(table()))
     confusions()
     glossary.line(
@@ -63,10 +65,13 @@ def questions(page_answers: Choose) -> None:
 
 
 def confusions() -> None:
-    """The questions, each with its claims and what was measured besides."""
+    """The questions, each with a plain answer, its claims and what was measured besides."""
     st.markdown("## Common questions")
     for confusion in CONFUSIONS:
         with st.expander(literal(confusion.label)):
+            st.html(html.plain_answer(confusion))
             for label, latex in confusion.formulas():
                 st.markdown(f"{literal(label)}: $\\displaystyle {latex}$")
-            st.html(html.answers(confusion))
+            if confusion.symbols:
+                st.caption(confusion.symbols)
+            st.html(html.evidence(confusion))

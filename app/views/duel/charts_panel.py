@@ -5,22 +5,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from normviz.catalog import PLACEMENTS
+from normviz.catalog import PLACEMENTS, PROBES
 from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
-from normviz.runs import Run
+from normviz.lessons.tour import STEPS
+from normviz.player import VIEWS
+from normviz.runs import Run, names
 from normviz.runs.store.queue import refusal
 
 from ...session import duel
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...session.markdown import capital, literal, source
-from ...widgets import page_links, placement
+from ...session.page_state import chosen
+from ...session.progress import signature
+from ...widgets import page_links, placement, player, shortcuts
 from ...widgets.buttons import button
-from . import player, transport
-from .lanes import Lane, styles
+from . import share, transport
+from .lanes import Lane, runs, styles
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
@@ -31,7 +38,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
             _before(earlier, transport.is_busy(lanes), backend)
     with st.container(key="live"):
         if beside is not None or any(lane.run is not None for lane in lanes):
-            player.show(lanes, backend, beside)
+            _player(lanes, backend, beside)
         else:
             st.info(f"Nobody has run this yet on this server. {_what_now(lanes, backend)}.")
 
@@ -56,6 +63,50 @@ def _what_now(lanes: list[Lane], backend: SharedBackend) -> str:
     if why := refusal(backend.store, configs):
         return capital(why)
     return f"Press Train: about {sum(map(estimated_seconds, configs)):.0f} s"
+
+
+def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
+    """The player of the lanes that have a run, and of an observed run beside them, and what it says back."""
+    page_duel = duel.duel()
+    more = [beside] if beside else []
+    shown = [*(lane.run for lane in lanes if lane.run), *runs(lanes)]
+    every = {run.id: run for run in shown}.values()
+    what = {
+        "topic": {
+            "runs": [run.id if run else None for run in [*(lane.run for lane in lanes), *more]],
+            "repeats": [[run.id for run in lane.repeats] for lane in lanes] + [[] for _ in more],
+            "probe": page_duel.probe,
+            "view": page_duel.view,
+            "dark": st.context.theme.type == "dark",
+            "earlier": [lane.earlier for lane in lanes] + ["" for _ in more],
+        },
+        "start": page_duel.start,
+        "begins": page_duel.start == "follow"
+        and page_duel.nonce > 0
+        and any(run.is_open for run in every),
+        "cursor": page_duel.cursor,
+        "name": names.file_name(share.settings(lanes, beside)),
+        "caption": share.caption(lanes, beside),
+        "park": STEPS[page_duel.story - 1].at if page_duel.story else None,
+        "tab": "layers" if page_duel.story else "time" if page_duel.view != "heat" else "loss",
+        "nonce": page_duel.nonce,
+        "signature": signature(backend.frames, [*every, *more]),
+        "shortcuts": shortcuts.are_on(),
+    }
+    player.show("player", what, partial(_probe, page_duel), partial(_view, page_duel))
+
+
+# Anybody may send anything: what no player of ours says changes nothing.
+def _probe(page_duel: Duel) -> None:
+    probe = chosen("player").get("probe")
+    if probe in PROBES.keys():  # noqa: SIM118 (a registry)
+        page_duel.probe = probe
+
+
+def _view(page_duel: Duel) -> None:
+    view = chosen("player").get("view")
+    if view in VIEWS:
+        page_duel.view = view
 
 
 # The expander "Why".

@@ -93,6 +93,6 @@ def tries(backend: SharedBackend) -> None:
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
-                page_links.named("Maps"), label="see at which depths and rates these train",
+                page_links.at("maps"), label="see at which depths and rates these train",
                 icon=":material/grid_on:", query_params=map_link.of(page_duel.lanes).params(),
             )  # fmt: skip

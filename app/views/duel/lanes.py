@@ -9,7 +9,7 @@ import streamlit as st
 from normviz.catalog import INITS, NORMS, PLACEMENTS, QK_NORMS, SCHEMES
 from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
-from normviz.config import SETTINGS, ConfigError, RunConfig
+from normviz.config import SETTINGS, ConfigError, RunConfig, seeded, seeds_of
 from normviz.formats import listed
 from normviz.lessons.presets import QUICK
 from normviz.links import FIELDS, differences, shown
@@ -17,7 +17,6 @@ from normviz.runs import Recording, Run
 from normviz.runs import lane as run_lane
 from normviz.runs.names import lane_name
 from normviz.runs.recording import of_seeds
-from normviz.runs.seeds import named, seeded
 from normviz.runs.verdict import Verdict
 
 from ...session import duel, training
@@ -163,7 +162,7 @@ def mark(named: str, scheme: str | None, depth: int, color: str) -> None:
 def _verdict(lane: Lane, secret: bool = False) -> None:
     verdict = Verdict("secret", "waits for your guess") if secret else chip(lane)
     several = lane.repeats and lane.is_current and not secret
-    seed = f"{named(lane.config)}: " if several else ""
+    seed = f"{seeds_of(lane.config)}: " if several else ""
     badge.verdict(verdict.kind, f"{seed}{verdict.sentence}")
     if several:
         st.badge(literal(_all_seeds(lane)), color="gray")

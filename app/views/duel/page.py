@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from normviz.catalog import SCHEMES, WORDS
+from normviz.catalog.families import places_of
+from normviz.catalog.scheme import Scheme
 from normviz.config import SETTINGS
 from normviz.links import differences
 from normviz.observed import label
@@ -70,6 +73,7 @@ def page() -> None:
         page_lanes.verdicts(lanes, secret=waits)
     else:
         page_lanes.show(lanes, backend, seen)
+        _placements(lanes)
         beside.show(seen, lanes, backend)
     with st.container(key="body_guided" if guided else "body"):
         left, right = st.columns([1, 3], gap="medium")
@@ -117,6 +121,24 @@ def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(backend)
             gallery.presets(backend)
+
+
+def _placements(lanes: list[page_lanes.Lane]) -> None:
+    """What the norms of each placement do, in one sentence."""
+    keys = dict.fromkeys(
+        lane.config.scheme
+        for lane in lanes
+        if places_of(lane.config.family) is None and lane.config.norm != "none"
+    )
+    schemes = [SCHEMES[key] for key in keys]
+    words = [f"{_word(each)} {each.in_a_sublayer}" for each in schemes if each.in_a_sublayer]
+    if words:
+        glossary.caption(f"{'; '.join(words).replace('branch', '[[branch]]', 1)}.")
+
+
+def _word(scheme: Scheme) -> str:
+    """Its name, which opens its sentence where the glossary has one."""
+    return f"[[{scheme.key}|{scheme.label}]]" if scheme.key in WORDS else literal(scheme.label)
 
 
 def _embedded(

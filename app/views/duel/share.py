@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from normviz import links
+from normviz.config import seeds_of
 from normviz.export import archive, replay, script, write_configs
 from normviz.links import encode
 from normviz.observed import Settings
 from normviz.runs import Run, names
 from normviz.runs import lane as run_lane
-from normviz.runs.seeds import named as seed_of
 from normviz.runs.store import retention
 
 from ...session import duel
@@ -153,7 +153,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
             "text/x-python",
             True,
             "Plain PyTorch without NormViz, with the same final loss"
-            + (f" as {seed_of(lane.config)}" if lane.repeats else ""),
+            + (f" as {seeds_of(lane.config)}" if lane.repeats else ""),
         )
     st.caption(
         "The replay takes some seconds to prepare. PNG and SVG of a chart: at its upper right corner."

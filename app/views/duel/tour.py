@@ -70,7 +70,7 @@ def _ways(page_duel: Duel, backend: SharedBackend) -> None:
         )  # fmt: skip
     else:
         button("Start again", go, page_duel, 1, backend, key="story_first")
-        st.page_link(page_links.named("Claims"), label="See what papers claim")
+        st.page_link(page_links.at("claims"), label="See what papers claim")
         button("Change a setting yourself", close, page_duel, key="story_play", type="primary")
         return
     button(

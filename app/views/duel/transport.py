@@ -12,10 +12,9 @@ from contextlib import suppress
 
 import streamlit as st
 
-from normviz.config import ConfigError
+from normviz.config import ConfigError, seeded
 from normviz.limits import SEEDS
 from normviz.runs import Run
-from normviz.runs.seeds import seeded
 
 from ...asgi import live_page
 from ...session import duel, training, visitor
@@ -143,7 +142,7 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             f"up to about {training.LONGEST_SECONDS:g} s, on a shared server only while no run "
             "waits. Longer runs need a click on Train.",
         )  # fmt: skip
-        st.page_link(page_links.named("Runs"), label="Earlier runs")
+        st.page_link(page_links.at("runs"), label="Earlier runs")
 
 
 def _open(lanes: list[Lane]) -> list[Run]:

@@ -13,8 +13,16 @@ import streamlit as st
 
 from normviz.charts.base import Spec
 from normviz.charts.map import PICK, Map, colours, finding, live
+from normviz.config import RANGES, SETTINGS
+from normviz.runs.statistics import spread
 from normviz.studies.maps.results import GridResults
-from normviz.studies.maps.summary import Sensitivity, comparisons, place_name, sensitivity
+from normviz.studies.maps.summary import (
+    Sensitivity,
+    comparisons,
+    edge_rows,
+    place_name,
+    sensitivity,
+)
 
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
@@ -91,7 +99,33 @@ def reach(page_maps: Maps, drawn: list[Map]) -> None:
             open_run(page_maps, next(cells).key, shared())
 
 
-# Findings: sensitivity to the learning rate, best losses, and differences in words.
+# Findings: the largest rates that train, sensitivity to the rate, best losses, and differences in words.
+
+EDGES = (
+    "The largest [[rate|learning rate]] of those tried at which half of the [[seed|seeds]] train, and in "
+    "brackets between what rates the own limit of each seed lies{}. ≥: no larger rate was tried. With more "
+    "than {} steps more may train."
+)
+
+
+def show_edges(page_maps: Maps, results: GridResults) -> None:
+    """The largest rates that train, as a table with an interval each, once the maps are filled."""
+    grid = page_maps.asked.grid
+    if results.missing or not (rows := edge_rows(grid, results.points, page_maps.asked.across)):
+        return
+    across = page_maps.asked.across
+    word = f"{SETTINGS[across].title} " if across in RANGES else ""
+    st.dataframe(
+        [
+            {"where": row or "all", **{f"{word}{value}": text for value, text in edges.items()}}
+            for row, edges in rows.items()
+        ],
+        hide_index=True, row_height=36,
+    )  # fmt: skip
+    coverage = 100 * spread(range(grid.seeds)).coverage
+    sure = f", an interval for the limit of half of all seeds with {coverage:.0f} % confidence"
+    glossary.caption(EDGES.format(sure if grid.seeds > 1 else "", grid.base.steps))
+
 
 SENSITIVITY = (
     "[[sensitivity|Sensitivity]] is the mean over the learning rates of min(loss, loss at "
@@ -147,7 +181,7 @@ def show_summary(page_maps: Maps, results: GridResults) -> None:
 
 def _mind(row: Sensitivity) -> str:
     """A warning against misreading the row's sensitivity; empty without one."""
-    warnings = ["trains at no rate"] if row.fails else []
+    warnings = ["trains at no rate in these steps"] if row.fails else []
     if row.undertrained:
         warnings.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
     return "; ".join(warnings)

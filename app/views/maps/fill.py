@@ -143,6 +143,7 @@ def _tick(page_maps: Maps) -> bool:
     glossary.caption(MARKS)
     if points := results.points:
         st.caption(computed_by((point.engine for point in points), "cells"))
+    charts.show_edges(page_maps, results)
     charts.show_summary(page_maps, results)
     charts.reach(page_maps, drawn)
     if picked:

@@ -1,1 +1,1 @@
-"""The Runs page: all stored runs."""
+"""The History page: all stored runs."""

@@ -1,4 +1,4 @@
-"""The Runs page: all stored runs, newest first, those of sweeps and shipped ones last."""
+"""The History page: all stored runs, newest first, those of sweeps and shipped ones last."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
+from normviz.config import seeds_of
 from normviz.observed import label
 from normviz.runs import SHIPPED, Run
 from normviz.runs.listing import ListPage, ListRow, ago, changed, described, seconds
 from normviz.runs.search import Search, search
-from normviz.runs.seeds import named
 from normviz.runs.store import Clause, Condition, Query
 
 from ...session import duel, presence
@@ -169,7 +169,7 @@ def _settings(run: Run, mine: bool) -> str:
     config = run.trained
     other = changed(config)
     text = f" {config.text[:8]}…" if config.text else ""
-    rest = f"{TASKS.label(config.task)}{text}, {named(config)}"
+    rest = f"{TASKS.label(config.task)}{text}, {seeds_of(config)}"
     first = f"{literal(other)}, :gray[{rest}]" if other else f":gray[default settings, {rest}]"
     return " ".join([*marks, first])
 

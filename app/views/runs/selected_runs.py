@@ -1,4 +1,4 @@
-"""The runs chosen on the Runs page: which, how they differ, and buttons to open, stop or delete them.
+"""The runs chosen on the History page: which, how they differ, and buttons to open, stop or delete them.
 
 The choice is in the session state, so runs stay chosen on other pages of the list.
 """
@@ -145,7 +145,7 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
             duel.show_runs(page_duel, runs)
             if len(observed) == len(runs):  # a toy trains at once, if that takes seconds
                 training.by_itself(page_duel, backend)
-            st.switch_page(page_links.named("Duel"))
+            st.switch_page(page_links.at("duel"))
         if own_open:
             button("Stop", duel.leave, duel.duel(), backend, own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip

@@ -1,11 +1,10 @@
 """The questions of the guide, the options of each, and a visitor's answers as a link.
 
-depth=24&tuned=no&precision=bf16&start=existing&model=bert
+depth=16&tuned=no&precision=bf16&start=existing&model=bert
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 
@@ -14,8 +13,11 @@ from ...catalog.registry import Registry
 from ...links import Codec, Params, cut
 from ...studies.maps.link import standard
 
-MODERN, OLDER = "modern", "xavier"
-"""The map at its own depth, and the map of all other depths."""
+MAP, MODERN = "xavier", "modern"
+"""The map of the guide, at all depths with one norm; and the one with RMSNorm and QK-norm, at one depth."""
+GUESSES = (0.001, 0.003, 0.01, 0.03)
+"""The learning rates at which placements are compared at every depth: from about a third of the lowest rate
+that is the best one of a placement at some depth, to three times the highest."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Option:
 class Answers:
     """A visitor's answers, as keys of `options`. `model` counts only where `start` is existing."""
 
-    depth: str = "24"
+    depth: str = "16"
     tuned: str = "no"
     precision: str = "bf16"
     start: str = "scratch"
@@ -45,22 +47,11 @@ TITLES = {
 }  # fmt: skip
 
 
-@cache
-def depths() -> Mapping[int, str]:
-    """The depths that shipped maps measured, ascending, and the map of each."""
-    maps = {}
-    for key in (OLDER, MODERN):
-        grid = standard(key).grid
-        axis = grid.axis("depth")
-        maps |= dict.fromkeys(axis.values if axis else (grid.base.depth,), key)
-    return dict(sorted(maps.items()))
-
-
-@cache
-def compared_rates() -> tuple[float, ...]:
-    """The learning rates that were tried at every depth, ascending: placements are compared at no other."""
-    axes = [standard(key).grid.axis("lr") for key in (OLDER, MODERN)]
-    return tuple(sorted(set.intersection(*(set(axis.values) for axis in axes if axis))))
+def depths() -> tuple[int, ...]:
+    """The depths that the guide's map measured, ascending."""
+    axis = standard(MAP).grid.axis("depth")
+    assert axis is not None
+    return axis.values
 
 
 @cache
@@ -105,7 +96,6 @@ def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
     return Answers(**{**CODEC.pinned, **taken}), (*sentences, *CODEC.others(params))
 
 
-def measured_at(answers: Answers) -> tuple[str, int]:
-    """The map that is nearest to the answers, and the depth in it."""
-    depth = max(depths()) if answers.depth == "more" else int(answers.depth)
-    return depths()[depth], depth
+def measured_at(answers: Answers) -> int:
+    """The depth that is nearest to the answers, of those measured."""
+    return max(depths()) if answers.depth == "more" else int(answers.depth)

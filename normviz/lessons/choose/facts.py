@@ -28,7 +28,7 @@ from ...studies.maps.link import standard
 from ...studies.maps.points import Point, point
 from ...studies.maps.standard import MAPS
 from ...studies.maps.summary import mark, trains
-from .answers import compared_rates
+from .answers import GUESSES
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Measured:
 
     def compared(self, word: Mark) -> tuple[float, ...]:
         """Those of the compared rates that have this mark."""
-        return tuple(lr for lr in compared_rates() if self.marks.get(lr) == word)
+        return tuple(lr for lr in GUESSES if self.marks.get(lr) == word)
 
     @cached_property
     def best(self) -> float:

@@ -1,12 +1,11 @@
 """Answers -> the placements to look at, each with its reason and what was measured of it.
 
-The rule, for the placements of the map that is nearest to the answers. They are compared at the learning
-rates that every depth has, and only at those at which they settled: what still fell when it ended says
-nothing. Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the
-fewest rates come first, with their mean loss over the rates at which all of them settled. A difference
-from the lowest loss below EQUAL is none, and a larger one counts only if all seeds tell it apart. All that
-are not told apart are shown, and the placement that most models use. For an existing model its own comes
-first.
+The rule, for the placements of one map at the depth that is nearest to the answers. They are compared at the
+learning rates GUESSES, and only at those at which they settled: what still fell when it ended says nothing.
+Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the fewest
+rates come first, with their mean loss over the rates at which all of them settled. No difference was
+measured from the lowest loss where it is below EQUAL, or where the seeds do not tell it apart (`compare`).
+All of those are shown, and the placement that most models use. For an existing model its own comes first.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from ...catalog.models import Model, census
 from ...formats import listed
 from ...limits import MAX_LANES
 from ...links import shown
-from ...runs.statistics import compare
+from ...runs.statistics import Comparison, compare, interval
 from ...studies.claims.records.quality import EQUAL
 from ...studies.maps.link import standard
-from .answers import MODERN, OLDER, Answers, compared_rates, measured_at
+from .answers import GUESSES, MAP, MODERN, Answers, measured_at
 from .facts import MARKS, SETTLED, Finding, Mark, Measured, duel_address, measured, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
@@ -57,7 +56,7 @@ class Guide:
     """What the page answers.
 
     scope      the models, rates and losses that it is about, in a few words
-    headline   the answer in a few words, `differs` what tied placements differ in at higher rates, if
+    headline   the answer in a few words, `differs` what its placements differ in at higher rates, if
                anything, `why` the numbers, `others` what the rest lack
     limits     the models in all their settings, and what was not measured
     duel       address of the duel of the picks at one learning rate; empty with fewer than two
@@ -89,8 +88,8 @@ def guide(answers: Answers) -> Guide:
     if own is not None:
         (headline, why), differs, others = _keep(own), "", ""
     else:
-        headline, why = _headline(order), _why(order)
-        differs, others = _differs(order.tied), _others(order)
+        headline, why = order.headline, _why(order)
+        differs, others = order.differs, order.others
     return Guide(
         scope(answers), headline, differs, why, others, tuple(_limits(answers, own)), picks,
         _duel([p.measured for p in picks if p.measured][:MAX_LANES]),
@@ -102,57 +101,78 @@ class Order:
     """What separates the placements of a map at one depth.
 
     rates    where the rate is not tuned, the rates over which losses are averaged; empty where it is
-    tied     the placements that nothing separates from the lowest loss, the most used first
-    decided  whether the seeds say that they are equal; otherwise they are too few to tell them apart
-    behind   the others, each with what separates it from the first of `tied`
+    tied     the placements with no measured difference from the lowest loss, the most used first
+    behind   the others, each with what separates it from the lowest loss
     """
 
     rates: tuple[float, ...]
     tied: tuple[Measured, ...]
-    decided: bool
     behind: Mapping[Measured, str]
+
+    @property
+    def headline(self) -> str:
+        """The answer in a few words."""
+        names = [SCHEMES.label(candidate.scheme) for candidate in self.tied]
+        if not names:
+            return "None of them trains at this size"
+        if len(names) == 1:
+            return f"Lowest loss at this size: {names[0]}"
+        return f"No difference measured at this size: {listed(names)}"
+
+    @property
+    def differs(self) -> str:
+        """In what `tied` differ at rates above the best one of each, in a sentence; "" if in nothing."""
+        return _differs(self.tied)
+
+    @property
+    def others(self) -> str:
+        """What the placements behind lack, in a sentence; "" where there are none."""
+        groups: dict[str, list[str]] = defaultdict(list)
+        for candidate, what in self.behind.items():
+            groups[what].append(SCHEMES.label(candidate.scheme))
+        parts = "; ".join(f"{listed(names)}: {what}" for what, names in groups.items())
+        return f"{parts}." if parts else ""
 
 
 def ranked(answers: Answers) -> Order:
-    """The placements of the map that is nearest to the answers, by the rule."""
-    key, depth = measured_at(answers)
+    """The placements of the guide's map at the depth that is nearest to the answers, by the rule."""
+    return ordered(MAP, measured_at(answers), answers.tuned == "yes")
+
+
+def ordered(key: str, depth: int, is_tuned: bool) -> Order:
+    """The placements of a map at one depth, by the rule."""
     axis = standard(key).grid.axis("scheme")
     assert axis is not None
     candidates = [measured(key, scheme, depth=depth, warmup=0) for scheme in axis.values]
     tried = [candidate for candidate in candidates if candidate is not None]
     able = [candidate for candidate in tried if candidate.compared("trains")]
     over: tuple[float, ...] = ()
-    if able and answers.tuned == "no":
+    if able and not is_tuned:
         fewest = min(len(candidate.compared("does not train")) for candidate in able)
         able = [
             candidate for candidate in able if len(candidate.compared("does not train")) == fewest
         ]
         over = tuple(
-            lr
-            for lr in compared_rates()
-            if all(candidate.marks[lr] in SETTLED for candidate in able)
+            lr for lr in GUESSES if all(candidate.marks[lr] in SETTLED for candidate in able)
         )
     able.sort(key=lambda candidate: fmean(score(candidate, over)))
     gaps = {candidate: compare(score(candidate, over), score(able[0], over)) for candidate in able}
-    equal = [candidate for candidate in able if gaps[candidate].difference < EQUAL]
-    unclear = [
-        candidate for candidate in able if candidate not in equal and not gaps[candidate].differs
-    ]
-    tied = sorted([*equal, *unclear], key=lambda candidate: -len(users(candidate.scheme)))
+    tied = [it for it in able if gaps[it].difference < EQUAL or not gaps[it].differs]
+    tied.sort(key=lambda candidate: -len(users(candidate.scheme)))
 
     def lack(candidate: Measured) -> str:
         if candidate in gaps:
-            return f"{gaps[candidate].difference:.3f} nats above {SCHEMES.label(able[0].scheme)}"
+            return f"{_gap(gaps[candidate])} nats above {SCHEMES.label(able[0].scheme)}"
         if candidate.compared("trains"):
             return f"did not train at {_at(candidate.compared('does not train'))}"
         return "trained and settled at none of these rates"
 
-    return Order(
-        over,
-        tuple(tied),
-        not unclear,
-        {candidate: lack(candidate) for candidate in tried if candidate not in tied},
-    )
+    return Order(over, tuple(tied), {it: lack(it) for it in tried if it not in tied})
+
+
+def _gap(comparison: Comparison) -> str:
+    """ "0.031 (0.025 to 0.037)": a mean difference and its interval."""
+    return f"{comparison.difference:.3f} ({comparison.low:.3f} to {comparison.high:.3f})"
 
 
 def score(candidate: Measured, over: Sequence[float]) -> list[float]:
@@ -178,15 +198,6 @@ def _keep(own: Model) -> tuple[str, str]:
         f"It is what {own.model} computes, as the census says. Another placement is another "
         "function of the same weights; to move the norm of a trained model was not measured."
     )
-
-
-def _headline(order: Order) -> str:
-    names = [SCHEMES.label(candidate.scheme) for candidate in order.tied]
-    if not names:
-        return "None of them"
-    if len(names) == 1:
-        return f"Lowest loss at this size: {names[0]}"
-    return f"{'Tied' if order.decided else 'Not told apart'} at this size: {listed(names)}"
 
 
 DID: Mapping[Mark, str] = {
@@ -217,33 +228,31 @@ def _differs(tied: Sequence[Measured]) -> str:
 def _why(order: Order) -> str:
     if not order.tied:
         return "No placement trained and settled at any of these rates."
-    means = [fmean(score(candidate, order.rates)) for candidate in order.tied]
-    low, high = (f"{end(means):.3f}" for end in (min, max))
-    span = low if low == high else f"{low} to {high}"
+    means = listed([f"{SCHEMES.label(it.scheme)} {_mean(it, order.rates)}" for it in order.tied])
     if order.rates:
-        fails, of = len(order.tied[0].compared("does not train")), len(compared_rates())
+        fails, of = len(order.tied[0].compared("does not train")), len(GUESSES)
         mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
         sentence = (
             f"Without tuning: failed at {fails or 'none'} of the {of} rates; {mean} at which all of them "
-            f"settled ({_at(order.rates)}): {span} nats."
+            f"settled ({_at(order.rates)}), in nats: {means}."
         )
     else:
-        sentence = f"Tuned: each at its best rate, chosen on the same seeds, ends at {span} nats."
-    if len(order.tied) < 2:
-        return sentence
-    if order.decided:
-        return f"{sentence} Tied: less than {EQUAL:g} nats apart."
-    seeds = len(order.tied[0].losses)
-    return f"{sentence} Some are {EQUAL:g} nats apart or more, but {seeds} seeds do not decide it."
+        sentence = (
+            f"Tuned: the loss at the best rate of each, chosen on the same seeds, in nats: {means}."
+        )
+    sentence += f" In brackets: 95 % intervals over {len(order.tied[0].losses)} seeds."
+    if len(order.tied) > 1:
+        sentence += (
+            f" No difference: below {EQUAL:g} nats, or its interval over paired seeds holds zero."
+        )
+    return sentence
 
 
-def _others(order: Order) -> str:
-    """What the placements behind lack, in a sentence; "" where there are none."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for candidate, what in order.behind.items():
-        groups[what].append(SCHEMES.label(candidate.scheme))
-    parts = "; ".join(f"{listed(names)}: {what}" for what, names in groups.items())
-    return f"{parts}." if parts else ""
+def _mean(candidate: Measured, over: Sequence[float]) -> str:
+    """ "1.240 (1.215 to 1.265)": the mean over the seeds, and its interval."""
+    mean = interval(score(candidate, over))
+    assert mean is not None  # a map has several seeds, and a loss is at most chance
+    return f"{mean.mean:.3f} ({mean.low:.3f} to {mean.high:.3f})"
 
 
 def _at(them: Iterable[float]) -> str:
@@ -251,8 +260,7 @@ def _at(them: Iterable[float]) -> str:
 
 
 def _pick(scheme: str, answers: Answers, order: Order, most: str, own: Model | None) -> Pick:
-    key, depth = measured_at(answers)
-    candidate = measured(key, scheme, depth=depth, warmup=0)
+    candidate = measured(MAP, scheme, depth=measured_at(answers), warmup=0)
     lines = tuple(
         (label, None if candidate is None else read(candidate))
         for label, read in (
@@ -280,10 +288,11 @@ def _reason(
         reasons.append(order.behind[candidate])
     elif candidate is not None:
         others = [SCHEMES.label(rival.scheme) for rival in order.tied if rival is not candidate]
-        word = "tied with" if order.decided else "not told apart from"
-        reasons.append(f"{word} {listed(others)}" if others else "the lowest loss")
+        reasons.append(
+            f"no difference measured from {listed(others)}" if others else "the lowest loss"
+        )
         if order.rates:
-            reasons.append(f"mean loss {fmean(score(candidate, order.rates)):.3f} nats")
+            reasons.append(f"mean loss {_mean(candidate, order.rates)} nats")
     if scheme == most:
         reasons.append("the most used of these")
     return "; ".join(reasons)
@@ -304,28 +313,31 @@ def setting(key: str, depth: int) -> str:
 
 def scope(answers: Answers) -> str:
     """What was measured for the answers, in a few words."""
-    key, depth = measured_at(answers)
-    grid, rates = standard(key).grid, compared_rates()
+    grid = standard(MAP).grid
     return (
-        f"Toy models only: {depth} blocks of width {grid.base.width}, {shown('task', grid.base.task)}, "
-        f"{grid.base.steps} steps, {grid.seeds} seeds, rates {rates[0]:g} to {rates[-1]:g}, training loss. "
+        f"Toy models only: {measured_at(answers)} blocks of width {grid.base.width}, "
+        f"{NORMS.label(grid.base.norm)}, {shown('task', grid.base.task)}, {grid.base.steps} steps, "
+        f"{grid.seeds} seeds, rates {GUESSES[0]:g} to {GUESSES[-1]:g}, training loss. "
         "Large models were not measured."
     )
 
 
 def _limits(answers: Answers, own: Model | None) -> list[str]:
-    limits = []
-    key, depth = measured_at(answers)
+    limits, depth = [], measured_at(answers)
     if answers.depth == "more":
-        limits.append(f"No map goes beyond {depth} blocks: this is for {depth}.")
-    steps = standard(key).grid.base.steps
+        limits.append(f"More than {depth} blocks: not measured. This is for {depth}.")
+    base, new = standard(MAP).grid.base, standard(MODERN).grid.base
     limits.append(
-        f"{setting(key, depth)} The loss is the mean of the last {steps // 10} steps, each on a new batch."
+        f"{setting(MAP, depth)} The loss is the mean of the last {base.steps // 10} steps, each on a new "
+        "batch."
     )
-    new, old = standard(MODERN).grid.base, standard(OLDER).grid.base
     limits.append(
-        f"{new.depth} blocks were run with {NORMS.label(new.norm)} and QK-norm, all other depths with "
-        f"{NORMS.label(old.norm)} and without QK-norm: what changes between them may come from that."
+        f"With {NORMS.label(new.norm)} and QK-norm {new.depth} blocks alone were measured: see the question "
+        "on them below."
+    )
+    limits.append(
+        "How to carry a rate over to another size was not measured: a rate here is one of models of this "
+        "width and depth, trained for so many steps."
     )
     if answers.precision != "fp32":
         limits.append(

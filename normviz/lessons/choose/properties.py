@@ -21,7 +21,7 @@ from ...studies.maps.link import standard
 from ...studies.norm_cost import stored_results
 from ...studies.norm_cost.findings import interval
 from ..anatomy import gradient_path, plain
-from .answers import MODERN, OLDER
+from .answers import MAP, MODERN
 from .facts import (
     CENSUS,
     COST,
@@ -207,7 +207,7 @@ def deepest(key: str, scheme: str) -> int | None:
 def depth(scheme: str) -> Finding | None:
     """The deepest stack that trains at some rate, with each initialisation that was run."""
     parts, where = [], ""
-    for key in ("torch", OLDER):
+    for key in ("torch", MAP):
         if (most := deepest(key, scheme)) is None:
             continue
         grid = standard(key).grid

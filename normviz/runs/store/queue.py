@@ -51,15 +51,15 @@ TOGETHER = 2
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued run, as `queued` selects it; `turn` is None where a worker got it and has not begun yet,
-    and NEXT where a worker got the other run of its turn, `beside`."""
+    """A queued run, as `queued` selects it, with its estimated `seconds`; `turn` is None where a worker got
+    it and has not begun yet, and NEXT where a worker got the other run of its turn, `beside`."""
 
     run: int
     visitor: str
     turn: int | None
     beside: int | None = None
     address: str = ""
-    config: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _by_seconds(
     totals = []
     for rank, runs in turns.items():
         whose = _whose(runs[0].visitor, runs[0].address)
-        after[whose] = after.get(whose, 0.0) + sum(cost(one.config)[0] for one in runs)
+        after[whose] = after.get(whose, 0.0) + sum(queued_run.seconds for queued_run in runs)
         totals.append((after[whose], rank, [queued_run.run for queued_run in runs]))
     return [run for _, _, runs in sorted(totals) for run in runs]
 
@@ -187,11 +187,14 @@ def handed(db: sqlite3.Connection, run: int) -> None:
 def queued(db: sqlite3.Connection, cells: bool = False) -> list[int]:
     """The numbers of waiting runs, or of waiting `cells`, in the order in which workers get them."""
     rows = db.execute(
-        "SELECT id, COALESCE(visitor, ''), turn, beside, COALESCE(address, ''), config FROM runs "
+        "SELECT id, visitor, turn, beside, address, config FROM runs "
         f"WHERE status = 'queued' AND {CELL} = ?",
         (cells,),
     )
-    waiting = [Waiting(*row) for row in rows]
+    waiting = [
+        Waiting(run, visitor or "", turn, beside, address or "", cost(config)[0])
+        for run, visitor, turn, beside, address, config in rows
+    ]
     if len(waiting) < 2:
         return [queued_run.run for queued_run in waiting]
     served = dict(db.execute("SELECT visitor, turn FROM served").fetchall())

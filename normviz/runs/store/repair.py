@@ -1,21 +1,23 @@
 """Opening a store that may be damaged or of another schema: the file is moved aside, kept, and a fresh one is
-begun."""
+begun, into which the runs of a damaged one come that can be read."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
 from ...home import home
 from ...policy import Policy
 from . import Store
-from .errors import StoreDamaged, is_busy, is_damage
+from .errors import StoreDamaged, StoreError, is_busy, is_damage
 from .lock_file import is_held
 from .schema import FILE, VERSION, schema_of
 
@@ -23,6 +25,9 @@ TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped"
 BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0
+IN_PART = (
+    "the store was damaged, and of this run only the first {:,} steps could be read: train it again"
+)
 SINCE = 1_767_225_600
 """2026 in seconds since 1970. A store that replaces another one numbers its runs from the milliseconds
 since then: no store gets a thousand runs a second for long, so the numbers are new."""
@@ -46,11 +51,16 @@ def opened(
             is_used = is_held(folder / "supervisor.lock")
             if (why := damage(path)) is None and (why := _other_schema(path)) is not None:
                 is_used = is_used or _is_open(path)
-            notice = None if why is None else _anew(path, why, is_used)
+            aside = None if why is None else _set_aside(path, why, is_used)
             store = Store(folder, policy)
-            if notice is not None or again:
+            if aside is not None or again:
                 _number_on(store)
-            return store, notice
+            if aside is None:
+                return store, None
+            return store, (
+                f"The store of this server {why}. It lies now, as it was, at {aside}, and a fresh one was "
+                f"begun with what ships with NormViz{_brought_over(aside, store)}"
+            )
     except OSError:  # no lock can be made here, nor a file be moved
         return Store(folder, policy), None
 
@@ -106,8 +116,8 @@ def _is_open(path: Path) -> bool:
     return False
 
 
-def _anew(path: Path, why: str, is_used: bool) -> str:
-    """Move the file aside; returns the sentence about it."""
+def _set_aside(path: Path, why: str, is_used: bool) -> Path:
+    """Move the file aside; returns its new path."""
     if is_used:
         raise StoreDamaged(
             f"the store {path} {why}, and another server or its supervisor still uses it: end that one, then "
@@ -118,10 +128,66 @@ def _anew(path: Path, why: str, is_used: bool) -> str:
         beside = Path(f"{path}{suffix}")
         if beside.exists():
             beside.rename(f"{aside}{suffix}")
-    return (
-        f"The store of this server {why}. It lies now, as it was, at {aside}, and a fresh one was begun with "
-        "what ships with NormViz"
-    )
+    return aside
+
+
+def _brought_over(aside: Path, store: Store) -> str:
+    """Copy the runs that can be read in a damaged file of this schema, each with its steps up to the first
+    that can't; returns words about them."""
+    runs = parts = 0
+    with suppress(sqlite3.Error), closing(_readable(aside)) as old:
+        if schema_of(old) != VERSION:
+            return ""
+        for run in sorted(_numbers(old)):
+            with suppress(sqlite3.Error, StoreError):
+                if (is_whole := _copy(old, store, run)) is not None:
+                    runs, parts = runs + 1, parts + (not is_whole)
+    if not runs:
+        return ""
+    some = f" and with {runs:,} run{'s' * (runs > 1)} that could be read"
+    return some + (f", {parts:,} of them in part" if parts else "")
+
+
+def _readable(aside: Path) -> sqlite3.Connection:
+    """A connection that changes nothing."""
+    db = sqlite3.connect(f"{aside.absolute().as_uri()}?mode=ro", uri=True)
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _numbers(old: sqlite3.Connection) -> set[int]:
+    """The numbers of a damaged file's runs, as far as its table and its index tell them."""
+    found = set[int]()
+    for scan in ("NOT INDEXED ORDER BY id", "NOT INDEXED ORDER BY id DESC", "WHERE status > ''"):
+        with suppress(sqlite3.Error):
+            for row in old.execute(f"SELECT id FROM runs {scan}"):
+                found.add(row["id"])
+    return found
+
+
+def _copy(old: sqlite3.Connection, store: Store, run: int) -> bool | None:
+    """Copy a run; whether all of it can be read, None for one that ships, which is not copied. Raises an
+    error of either file."""
+    row = old.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+    if row is None or str(row["origin"]).startswith("shipped"):
+        return None
+    values, steps, is_whole = dict(row), list[tuple[Any, ...]](), True
+    try:
+        for step in old.execute("SELECT * FROM steps WHERE run = ? ORDER BY step", (run,)):
+            steps.append(tuple(step))
+    except sqlite3.Error:
+        is_whole = False
+        values |= {"status": "failed", "message": IN_PART.format(len(steps))}
+    with store.db.transaction() as db:
+        _insert(db, "runs", [tuple(values.values())])
+        _insert(db, "steps", steps)
+    return is_whole
+
+
+def _insert(db: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows:
+        places = ", ".join("?" * len(rows[0]))
+        db.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
 
 
 def _number_on(store: Store) -> None:

@@ -130,7 +130,7 @@ def read_losses(rows: list[sqlite3.Row], run: int) -> NDArray[np.float64]:
 
 def _unreadable(run: int) -> StoreUnreadable:
     return StoreUnreadable(
-        f"the steps of run {run} can't be read, they are damaged: delete the run on the Runs page or "
+        f"the steps of run {run} can't be read, they are damaged: delete the run on the History page or "
         f"with `normviz runs --delete {run}`, and train its settings again"
     )
 

@@ -1,7 +1,7 @@
 """What a sweep runs: axes, the cells of their grid, and the order in which a map fills.
 
 Any setting of a run can be an axis. Seeds are no axis: each cell is run from several, and both its
-seeds move together (`normviz.runs.seeds`).
+seeds move together (`normviz.config.seeded`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from itertools import product
 from typing import Any
 
 from ...catalog.setting import Range
-from ...config import RANGES, SETTINGS, ConfigError, RunConfig, estimated_seconds
+from ...config import RANGES, SETTINGS, ConfigError, RunConfig, estimated_seconds, seeded
 from ...limits import MAX_CELLS, MAX_SWEEP_HOURS, MAX_SWEEP_SEEDS
 from ...links import shown
-from ...runs.seeds import seeded
 
 
 class SweepError(ValueError):

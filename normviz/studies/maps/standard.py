@@ -23,7 +23,7 @@ class Standard:
 
 
 DEPTHS = "2,4,8,16,32,64"
-RATES = "0.0001,0.0003,0.001,0.003,0.01,0.03"
+RATES = "0.0001,0.0003,0.001,0.003,0.01,0.03,0.1"
 
 MAPS: Registry[Standard] = Registry(
     "map",

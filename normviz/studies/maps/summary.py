@@ -50,12 +50,33 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Edge:
-    """The largest learning rate that trains at a place, by the median over seeds; None where none."""
+    """Up to which of the learning rates tried half of the seeds train at a place.
+
+    rate   the largest at which the median over seeds trains; None where it trains at none
+    low    the smallest of the seeds' own largest rates; None where some seed trains at none
+    high   the next rate above the largest of them; None where no larger one was tried
+    steps  of each run: with more of them more may train
+    """
 
     place: Place
     rate: float | None
     is_last: bool
     """Whether it is the largest rate that was tried: the frontier may lie beyond."""
+    low: float | None
+    high: float | None
+    steps: int
+
+    @property
+    def text(self) -> str:
+        """ "0.01 (0.003 to 0.03)": the rate, and between what the own limit of each seed lies. That is an
+        interval for the limit of half of all seeds, with the confidence `Spread.coverage`."""
+        if self.rate is None:
+            return f"none in {self.steps} steps"
+        if self.is_last and self.low == self.rate:
+            return f"≥ {self.rate:g}"
+        low = "none" if self.low is None else f"{self.low:g}"
+        high = "more" if self.high is None else f"{self.high:g}"
+        return f"{'≥ ' * self.is_last}{self.rate:g} ({low} to {high})"
 
 
 def sensitivity(grid: Grid, points: Iterable[Point]) -> list[Sensitivity]:
@@ -108,16 +129,24 @@ def frontier(grid: Grid, points: Iterable[Point]) -> list[Edge]:
     axis = grid.axis("lr")
     if axis is None:
         return []
-    edges = []
-    for place, group in by_place(grid, points, "lr").items():
-        rates: dict[float, list[Point]] = defaultdict(list)
-        for point in group:
-            rates[point.cell.config.lr].append(point)
-        good = [rate for rate, rate_points in rates.items() if trains(rate_points)]
-        edges.append(
-            Edge(place, max(good, default=None), max(good, default=None) == axis.values[-1])
-        )
-    return edges
+    return [
+        _edge(place, axis.values, group) for place, group in by_place(grid, points, "lr").items()
+    ]
+
+
+def _edge(place: Place, tried: Sequence[float], points: Sequence[Point]) -> Edge:
+    rates: dict[float, list[Point]] = defaultdict(list)
+    limits: dict[int, float] = {point.cell.seed: 0.0 for point in points}
+    for point in points:
+        lr, seed = point.cell.config.lr, point.cell.seed
+        rates[lr].append(point)
+        if point.trains:
+            limits[seed] = max(limits[seed], lr)
+    rate = max((lr for lr, seeds in rates.items() if trains(seeds)), default=None)
+    return Edge(
+        place, rate, rate == tried[-1], min(limits.values()) or None,
+        min((lr for lr in tried if lr > max(limits.values())), default=None), points[0].cell.config.steps,
+    )  # fmt: skip
 
 
 def trains(seeds: Sequence[Point]) -> bool:
@@ -164,12 +193,27 @@ def against(first: Iterable[Point], second: Iterable[Point]) -> Comparison | Non
 
 
 def edge_words(grid: Grid, edge: Edge) -> str:
-    """ "Post-LN, depth 16: trains up to lr 0.003"."""
+    """ "Post-LN, depth 16: half of 3 seeds train up to lr 0.003 (0.003 to 0.01)"."""
     where = f"{place_name(grid, edge.place)}: " if edge.place else ""
     if edge.rate is None:
-        return f"{where}trains at no rate tried"
-    more = ", the largest tried" if edge.is_last else ""
-    return f"{where}trains up to lr {edge.rate:g}{more}"
+        most = "most seeds train" if grid.seeds > 1 else "trains"
+        return f"{where}{most} at no rate tried in {edge.steps} steps"
+    return (
+        f"{where}{'half of the seeds train' if grid.seeds > 1 else 'trains'} up to lr {edge.text}"
+    )
+
+
+def edge_rows(grid: Grid, points: Iterable[Point], across: str) -> dict[str, dict[str, str]]:
+    """The edges as a table: by the name of a row, the values of `across` and the text of each edge."""
+    axis = grid.axis(across)
+    values = axis.values if axis else ()
+    edges = [(dict(edge.place), edge.text) for edge in frontier(grid, points)]
+    edges.sort(key=lambda it: values.index(it[0][across]) if axis else 0)
+    rows: dict[str, dict[str, str]] = defaultdict(dict)
+    for place, text in edges:
+        column = axis.shown(place.pop(across)) if axis else ""
+        rows[place_name(grid, tuple(place.items()))][column] = text
+    return dict(rows)
 
 
 def sensitivity_words(grid: Grid, row: Sensitivity) -> Iterator[str]:

@@ -27,7 +27,7 @@ from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import Point
 from normviz.studies.maps.points import read_points as points
 from normviz.studies.maps.standard import MAPS, Standard
-from normviz.studies.maps.summary import by_place, frontier, trains
+from normviz.studies.maps.summary import by_place, edge_rows, frontier, trains
 
 pytestmark = pytest.mark.slow
 Maps = Callable[[str], list[Point]]
@@ -92,10 +92,22 @@ def test_post_ln_stands_lower_rates_the_deeper_it_is(maps_of: Maps) -> None:
     assert rates[-1] < rates[0] / 50
 
 
+def test_fewer_than_half_of_the_rows_end_at_the_largest_rate_tried(maps_of: Maps) -> None:
+    """So the table tells placements apart: it did not while five of eight rows ended there."""
+    rows = [
+        edges
+        for key in ("torch", "xavier")
+        for edges in edge_rows(standard(key).grid, maps_of(key), "depth").values()
+    ]
+    assert len(rows) == 8
+    assert sum(all(text.startswith("≥") for text in edges.values()) for edges in rows) < 4
+    assert rows[1]["64"] == "0.03 (0.01 to 0.1)" and rows[2]["64"] == "≥ 0.1"  # Pre-LN and Peri-LN
+
+
 def test_peri_ln_trains_in_every_cell_from_a_thousandth(maps_of: Maps) -> None:
     cells = by_place(standard("torch").grid, of(maps_of("torch"), "peri"))
     at_least = [seeds for seeds in cells.values() if seeds[0].cell.config.lr >= 1e-3]
-    assert len(at_least) == 24
+    assert len(at_least) == 30
     assert all(trains(seeds) for seeds in at_least)
     assert all(one.trains for seeds in at_least for one in seeds)
 

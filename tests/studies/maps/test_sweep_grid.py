@@ -6,8 +6,7 @@ import pytest
 from crossing_kit import case
 
 from normviz import RunConfig
-from normviz.config import ConfigError
-from normviz.runs.seeds import seeded
+from normviz.config import ConfigError, seeded
 from normviz.studies.maps import Grid, SweepError, grid_of, make
 from normviz.studies.maps.grid import coarse_first
 

@@ -65,7 +65,7 @@ def test_the_death_of_a_node_loses_nothing(
         code, out, err = driver.end()
     assert code == 0, err
     assert f"{n} of {n}  " in err and "in 2 processes" in err
-    assert out.startswith("loss of the last tenth") and "trains up to lr" in out
+    assert out.startswith("loss of the last tenth") and "train up to lr" in out
     for cell in grid.cells:
         same_as_here(store, cell.config)
     assert retried(nodes.folder) >= 1

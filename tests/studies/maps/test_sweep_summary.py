@@ -16,7 +16,7 @@ from normviz.runs.statistics import compare, spread
 from normviz.studies.maps import Cell, Grid, SweepError, make
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.points import Point
-from normviz.studies.maps.summary import frontier, sensitivity, table, wortsman
+from normviz.studies.maps.summary import edge_rows, frontier, sensitivity, table, wortsman
 
 CHANCE, FLOOR, FIRST = 3.3, 1.1, 3.8
 RATES = (1e-3, 1e-2, 1e-1)
@@ -86,7 +86,37 @@ def test_the_frontier_is_the_largest_rate_that_trains() -> None:
     (one,) = maps(grid, points)
     assert one.title == "Pre-LN"
     assert (one.x, one.y, one.frontier) == ("depth", "learning rate", (2, 1, None))
-    assert "Largest learning rate that trains by depth: 2: 0.1, 8: 0.01, 32: none." in finding(one)
+    assert "rate that trains in these steps by depth: 2: 0.1, 8: 0.01, 32: none." in finding(one)
+    assert edge_rows(grid, points, "depth") == {
+        "": {"2": "≥ 0.1", "8": "0.01 (0.01 to 0.1)", "32": "none in 200 steps"}
+    }
+    said = report(grid, points)
+    assert "depth 8: trains up to lr 0.01 (0.01 to 0.1)" in said
+    assert "depth 32: trains at no rate tried in 200 steps" in said
+
+
+def test_a_limit_has_the_range_of_its_seeds_own_limits() -> None:
+    """Of three seeds one trains at rates up to 0.001, one up to 0.01 and one at all, or at none."""
+    grid = make(RunConfig(), {"lr": RATES}, 3)
+    for limits, text in (
+        ((1e-3, 1e-2, 1e-1), "0.01 (0.001 to more)"),
+        ((1e-3, 1e-2, 1e-2), "0.01 (0.001 to 0.1)"),
+        ((0.0, 1e-2, 1e-2), "0.01 (none to 0.1)"),
+        ((1e-2, 1e-1, 1e-1), "≥ 0.1 (0.01 to more)"),
+        ((1e-1, 1e-1, 1e-1), "≥ 0.1"),
+        ((0.0, 0.0, 1e-2), "none in 200 steps"),
+    ):
+        points = [
+            made(cell, 1.2 if cell.config.lr <= limits[cell.seed] else 3.3) for cell in grid.cells
+        ]
+        (edge,) = frontier(grid, points)
+        assert edge.text == text
+        half = (
+            "most seeds train at no rate tried"
+            if edge.rate is None
+            else "half of the seeds train up to"
+        )
+        assert half in report(grid, points)
 
 
 # Seeds
