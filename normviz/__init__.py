@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig, seeded
 
 if TYPE_CHECKING:
-    from .own_model.anatomy import inspect_model
+    from .own_model.anatomy import inspect, inspect_model
     from .own_model.callbacks import Callback, LightningCallback
+    from .own_model.diff import diff
     from .own_model.move import move
     from .own_model.watch import watch
     from .result import Duel, collect
@@ -35,6 +36,8 @@ __all__ = [
     "LightningCallback",
     "RunConfig",
     "collect",
+    "diff",
+    "inspect",
     "inspect_model",
     "move",
     "outcome",
@@ -51,7 +54,9 @@ LAZY = {
     "Callback": ".own_model.callbacks",
     "LightningCallback": ".own_model.callbacks",
     "move": ".own_model.move",
+    "inspect": ".own_model.anatomy",
     "inspect_model": ".own_model.anatomy",
+    "diff": ".own_model.diff",
 }
 """What is imported on first use, and the module that has it: most of it needs torch."""
 

@@ -52,6 +52,14 @@ COMMANDS = {
         "inspect",
         "Stack, placement, norms and scales of your own model, without weights.",
     ),
+    "doctor": (
+        "inspect",
+        "Look for the known bugs of norms in your own model; exit code 1 if any.",
+    ),
+    "diff": (
+        "inspect",
+        "Compare two models: norms, eps, gains, and each block's stream and gradient.",
+    ),
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (
         "ship",

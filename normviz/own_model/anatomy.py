@@ -9,10 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from . import placement, scheme_of, source, stack
+from . import doctor, placement, scheme_of, source, stack
 from .hooks import EagerStance
 from .judge import Branch, Judged, Sublayer
-from .lint import lint
 from .report import Anatomy, NormFound, StackFound
 from .symbols import Normed, Stream, Sum
 
@@ -38,17 +37,40 @@ def inspect_model(
     return anatomy_of(model, traced, name, optimizer)
 
 
+def inspect(
+    model: nn.Module | str,
+    inputs: Any = None,
+    *,
+    blocks: str | None = None,
+    optimizer: Any = None,
+) -> Anatomy:
+    """The anatomy of a model, given itself or named as for `normviz inspect`: see `inspect_model`.
+
+    A model may be a whole one, one block, a bare Sequential of blocks, or a module that goes through lists of
+    sublayers itself. Raises ValueError with a sentence.
+    """
+    if isinstance(model, str):
+        return inspect_named(model, blocks)
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f"model is a {type(model).__name__}: give a torch.nn.Module, a model type such as "
+            '"qwen3", the path of a config.json, or "file.py:function"'
+        )
+    return inspect_model(model, inputs, blocks=blocks, optimizer=optimizer)
+
+
 def inspect_named(named: str, blocks: str | None = None) -> Anatomy:
     """The anatomy of what a visitor names (see `source.load`). Raises ValueError with a sentence."""
-    return _of_source(source.load(named), blocks)
+    return of_source(source.load(named), blocks)[0]
 
 
 def inspect_config(text: str) -> Anatomy:
     """The anatomy of a Hugging Face configuration, from its JSON. Raises ValueError with a sentence."""
-    return _of_source(source.from_config(source.parse_config(text)), None)
+    return of_source(source.from_config(source.parse_config(text)), None)[0]
 
 
-def _of_source(model_source: source.Source, blocks: str | None) -> Anatomy:
+def of_source(model_source: source.Source, blocks: str | None) -> tuple[Anatomy, placement.Trace]:
+    """The anatomy and the trace of what was named. Raises ValueError with a sentence."""
     starts = {
         name: float(p.detach().double().mean())
         for name, p in model_source.model.named_parameters()
@@ -60,7 +82,7 @@ def _of_source(model_source: source.Source, blocks: str | None) -> Anatomy:
     for path, norm in traced.norms.items():
         if norm.start is None and norm.scale is not None:
             traced.norms[path] = replace(norm, start=starts.get(f"{path}.{norm.scale}"))
-    return anatomy_of(model_source.model, traced, model_source.name)
+    return anatomy_of(model_source.model, traced, model_source.name), traced
 
 
 def trace_model(
@@ -68,26 +90,45 @@ def trace_model(
 ) -> placement.Trace:
     """Follow a model with the first of its inputs that reaches a block. Raises ValueError."""
     stacks = stack.find_stacks(model, blocks)
+    is_meta = any(p.is_meta for p in model.parameters())
+    loops = () if is_meta or blocks is not None else stack.loops_of(model, stacks)
     eager = EagerStance()  # compiled modules show nothing, and would be compiled for this pass
     try:
-        return _traced(model, inputs, stacks)
+        return _traced(model, inputs, stacks, loops)
     finally:
         eager.remove()
 
 
 def _traced(
-    model: nn.Module, inputs: tuple[Callable[[], Any], ...], stacks: Sequence[stack.Stack]
+    model: nn.Module,
+    inputs: tuple[Callable[[], Any], ...],
+    stacks: Sequence[stack.Stack],
+    loops: Sequence[stack.Stack],
 ) -> placement.Trace:
     failed: placement.Untraced | None = None
-    for run in inputs:
-        try:
-            return placement.trace(model, run, stacks)
-        except placement.Untraced as error:
-            failed = failed or error
+    for tried in filter(None, (stacks, loops)):
+        for run in inputs:
+            try:
+                traced = placement.trace(model, run, tried)
+            except placement.Untraced as error:
+                failed = failed or error
+                continue
+            return _as_a_whole(model, run, loops, traced) if tried is stacks else traced
     raise failed or placement.Untraced(
         f"no input is known for {type(model).__name__}: give one, as in inputs={{...}}, or return it "
         "beside the model from the function"
     )
+
+
+def _as_a_whole(
+    model: nn.Module, run: Callable[[], Any], loops: Sequence[stack.Stack], traced: placement.Trace
+) -> placement.Trace:
+    """The trace, or that of the one module that calls several lists side by side, if only that is told."""
+    ran = [each for each in traced.stacks if each.runs]
+    if len(ran) < 2 or len(loops) != 1 or any(scheme_of.scheme_of(each).key for each in ran):
+        return traced
+    whole = placement.trace(model, run, loops)
+    return whole if scheme_of.scheme_of(whole.stacks[0]).key else traced
 
 
 def anatomy_of(
@@ -97,7 +138,7 @@ def anatomy_of(
     stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
     count = sum({id(p): p.numel() for p in model.parameters()}.values())
     anatomy = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
-    return replace(anatomy, lint=lint(model, traced, anatomy, optimizer))
+    return replace(anatomy, findings=doctor.findings(model, traced, stacks, optimizer))
 
 
 def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
@@ -110,7 +151,7 @@ def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
     return StackFound(
         each.stack.path,
         each.stack.kinds,
-        len(each.blocks),
+        each.layers,
         each.stream.width if each.stream else None,
         named.key,
         named.why,
@@ -139,6 +180,10 @@ def _notes(each: placement.StackTrace, traced: placement.Trace) -> tuple[str, ..
         notes.append(
             f"the inside of {', '.join(hidden[:4])}: what it does depends on values, and there are none"
         )
+    if each.stack.single and each.layers == 1:
+        notes.append("no list of blocks: one block was read")
+    elif each.stack.single:
+        notes.append("no list of blocks that run: the module was read as a whole")
     if each.stream is not None and not each.stream.verified and len(each.blocks) > 1:
         notes.append("what leaves a block is changed before it enters the next one")
     if each.stream is not None and (aside := each.stream.others - each.stream.rivals):

@@ -165,15 +165,21 @@ def _is_inner(addition: Sum) -> bool:
 
 def _holds(symbol: Symbol, part: Symbol) -> bool:
     """Whether a symbol depends on another."""
-    if same(symbol, part):
-        return True
-    match symbol:
-        case Made(of=parts):
-            return any(_holds(each, part) for each in parts)
-        case Sum(first, second):
-            return _holds(first, part) or _holds(second, part)
-        case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
-            return _holds(of, part)
+    todo, seen = [symbol], set[int]()
+    while todo:
+        each = todo.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if same(each, part):
+            return True
+        match each:
+            case Made(of=parts):
+                todo += parts
+            case Sum(first, second):
+                todo += [first, second]
+            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
     return False
 
 
@@ -188,7 +194,7 @@ def _walk(
         starts.add(None)
         return
     match symbol:
-        case Normed(name, of) if same(of, source):
+        case Normed(name, of) if same(of, source) or same(_unscaled(of)[2], source):
             starts.add(name)
         case Made(of=parts, by=by):
             branch.parts.add(by)

@@ -7,7 +7,8 @@ the new placement says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from types import MethodType
@@ -21,7 +22,7 @@ from ..catalog.scheme import Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
 from .norms import ProbedNorm as NormTold
-from .symbols import Symbol
+from .symbols import Symbol, bare
 
 KNOWN = {
     "norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "gamma_in", "gamma_out", "stream_gain",
@@ -175,17 +176,18 @@ def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
 
 def _inside(name: str, start: str) -> str:
     """A path relative to the block. Raises MoveError for a norm that is no module of it."""
-    if not name.startswith(f"{start}."):
+    inside = f"{start}." if start else ""
+    if not name.startswith(inside) or "(" in name:
         raise MoveError(f"{name} is no module of the block {start}, so it can't be moved")
-    return name.removeprefix(f"{start}.")
+    return name.removeprefix(inside)
 
 
 def _entries(block: placement.BlockTrace, root: Symbol | None) -> tuple[str, ...]:
     """The outermost modules that read the stream and make the branch of it."""
     parts = set[int]()  # of the branch, back to the stream
     if root is not None:
-        parts = {id(part) for part in placement.sources(root, placement.is_state)}
-    names = [name for name, symbol in block.reads if id(symbol) in parts]
+        parts = {id(bare(part)) for part in placement.sources(root, placement.is_state)}
+    names = [name for name, symbol in block.reads if id(bare(symbol)) in parts]
     return tuple(
         n for n in dict.fromkeys(names) if not any(n.startswith(f"{other}.") for other in names)
     )
@@ -205,6 +207,8 @@ class Rewired(nn.Module):
         super().__init__()
         self.stream, self.told, self.scheme = stream, told, scheme.key
         self.end_path: str | None = None
+        self.starts_path: str | None = None
+        self.first_scheme = scheme.key
         self.starts_normed = False
         self.norms, self.gains = nn.ModuleDict(), nn.ParameterDict()
         self.constants: dict[str, float] = {}
@@ -344,20 +348,46 @@ HEAD, TAIL = "embed_norm", "final_norm"
 ENDS = (HEAD, TAIL)
 
 
-class _Entry(nn.Module):
+class _Absent(nn.Identity):
+    """Nothing, where a norm was; asked for its settings it has those of the norm."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        vars(self)["norm"] = norm  # not a child: it has no place here
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self).get("norm"), name)
+
+
+class _Wrapped(nn.Module):
+    """A module of a branch: asked for its settings it has those of the module."""
+
+    inner: nn.Module
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), name)
+
+
+class _Entry(_Wrapped):
     """What a branch starts with: it reads the rewired stream instead of what it is given."""
 
-    def __init__(self, inner: nn.Module | None, owner: Rewired, number: int) -> None:
+    def __init__(self, inner: nn.Module, owner: Rewired, number: int) -> None:
         super().__init__()
         self.inner, self.number = inner, number
         vars(self)["owner"] = owner  # not a child: it is a child of the block
 
-    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        x = vars(self)["owner"].enter(self.number, x)
-        return x if self.inner is None else self.inner(x, *args, **kwargs)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        _, given = next(stack.arguments(args, kwargs))
+        x = vars(self)["owner"].enter(self.number, given)
+        args = tuple(x if each is given else each for each in args)  # query, key and value
+        kwargs = {name: x if each is given else each for name, each in kwargs.items()}
+        return self.inner(*args, **kwargs)
 
 
-class _Exit(nn.Module):
+class _Exit(_Wrapped):
     """The module whose result is a branch: its result also goes to the rewired stream."""
 
     def __init__(self, inner: nn.Module, owner: Rewired, number: int) -> None:
@@ -370,24 +400,18 @@ class _Exit(nn.Module):
         vars(self)["owner"].leave(self.number, next(t for _, t in stack.results(result)))
         return result
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__("inner"), name)
-
 
 def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     """Patch all blocks of a stack, with the placement that they have."""
     each = traced.each
     assert each.stream is not None
     parts = [
-        part_of(trace, f"{each.stack.path}.{number}") for number, trace in enumerate(each.blocks)
+        part_of(trace, each.stack.block_path(number)) for number, trace in enumerate(each.blocks)
     ]
     made = []
     for number, block in enumerate(each.stack.blocks):
         first = next((n for p in parts[number] for n in p.slots.values()), None)
-        told = traced.trace.norms.get(f"{each.stack.path}.{number}.{first}")
+        told = traced.trace.norms.get(f"{each.stack.inside(number)}{first}")
         rewired = Rewired(each.stream, told, scheme)
         for sublayer, part in enumerate(parts[number]):
             for slot, path in part.slots.items():
@@ -397,9 +421,15 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
         block.rewired = rewired
         block.forward = MethodType(_forward, block)
         made.append(rewired)
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder):
+            module.use_nested_tensor = False  # its blocks take plain tensors
     modules = {name for name, _ in model.named_modules()}
     made[-1].end_path = each.final_norm if each.final_norm in modules else None
     made[0].starts_normed = each.embed_norm is not None
+    made[0].starts_path = (
+        each.embed_norm if scheme.embed_norm and each.embed_norm in modules else None
+    )
     each.stack.blocks[0].register_forward_pre_hook(made[0].before, with_kwargs=True)
     each.stack.blocks[-1].register_forward_hook(made[-1].after)
     return made
@@ -408,13 +438,15 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
 def _patch(block: nn.Module, part: Part, rewired: Rewired, number: int) -> None:
     """Put the entries and the exit of a sublayer in place, and nothing where its norms were."""
     for path in part.entries:
-        inner = None if part.slots.get("norm_in") == path else block.get_submodule(path)
-        if path == part.exit and inner is not None:
+        inner = block.get_submodule(path)
+        if part.slots.get("norm_in") == path:
+            inner = _Absent(inner)
+        elif path == part.exit:
             inner = _Exit(inner, rewired, number)
         block.set_submodule(path, _Entry(inner, rewired, number))
     for slot, path in part.slots.items():
         if slot != "norm_in":
-            block.set_submodule(path, nn.Identity())
+            block.set_submodule(path, _Absent(block.get_submodule(path)))
     if part.exit not in part.entries:
         block.set_submodule(part.exit, _Exit(block.get_submodule(part.exit), rewired, number))
 
@@ -426,8 +458,20 @@ def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
     if x is None:
         x = next(t for _, t in stack.arguments(args, kwargs))
     rewired.begin(x)
-    result = type(block).forward(block, *args, **kwargs)
+    with _no_shortcut():
+        result = type(block).forward(block, *args, **kwargs)
     return _with(result, rewired.stream.part, rewired.end())
+
+
+@contextmanager
+def _no_shortcut() -> Iterator[None]:
+    """Let torch's encoder layers call their modules: in evaluation they may pass them by."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _with(result: Any, part: Any, x: Tensor) -> Any:
@@ -445,15 +489,23 @@ def _ends(
 ) -> None:
     """The norm before the head and the norm on the embedding."""
     first, last = moved[0], moved[-1]
-    _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
-    path = last.end_path
-    if path is None:
+    if first.starts_path is not None:
+        _own(model, first, first.starts_path, scheme.embed_norm)
+    else:
+        _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
+    if last.end_path is None:
         _end(last, TAIL, scheme.final_norm, make)
-        return
-    spare, norm = vars(last)["spare"], model.get_submodule(path)
-    if scheme.final_norm and path in spare:
+    else:
+        wanted = scheme.final_norm or scheme.key == last.first_scheme  # the model had both
+        _own(model, last, last.end_path, wanted)
+
+
+def _own(model: nn.Module, rewired: Rewired, path: str, wanted: bool) -> None:
+    """A norm at an end of the stack that the model itself has."""
+    spare, norm = vars(rewired)["spare"], model.get_submodule(path)
+    if wanted and path in spare:
         model.set_submodule(path, spare.pop(path))
-    elif not scheme.final_norm and path not in spare:
+    elif not wanted and path not in spare:
         spare[path] = norm
         model.set_submodule(path, nn.Identity())
 

@@ -27,6 +27,12 @@ LIMIT = 1 << 22
 TINY = 1e-12
 
 
+def growth(power: float) -> str:
+    """How an output follows its input, in words."""
+    size = f"|x|^{abs(power):g}" if abs(power) != 1 else "|x|"
+    return f"grows as {size}" if power > 0 else f"falls as 1/{size}"
+
+
 @dataclass(frozen=True)
 class ProbedNorm:
     """What a module computes, as far as its answers tell.
@@ -39,6 +45,8 @@ class ProbedNorm:
     eps      the number that keeps the root from 0, from its answers to small inputs; None if they don't tell
     width    the number of channels that one statistic reads
     centres  whether it subtracts a mean
+    size     the constant that its output is multiplied by, beside its scale: 1 in a norm
+    power    how its output grows with its input: 0 of a norm, 2 as |x|^2, -1 as 1/|x|
     over     "token", "group" of a token's channels, "positions" of one sequence, "batch", or "channel" for
              a map of each number by itself
     """
@@ -52,10 +60,14 @@ class ProbedNorm:
     centres: bool
     over: Literal["token", "group", "positions", "batch", "channel"]
     start: float | None = None
+    size: float = 1.0
+    power: float = 0.0
 
     @property
     def label(self) -> str:
         """Its name in words."""
+        if self.power:
+            return f"looks like a norm, but its output {growth(self.power)}"
         if self.key is None:
             centred = "that centres" if self.centres else "without centring"
             return f"a norm {centred} over each {self.over}, not in the catalogue"
@@ -92,17 +104,51 @@ def answer(result: object) -> Tensor | None:
     return tensors[0] if len(tensors) == 1 else None
 
 
-def survives_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> bool:
-    """Whether a norm in a dtype gives finite numbers for a token of zeros; True where it can't be tried."""
+def at_zeros(module: nn.Module, width: int, dtype: torch.dtype) -> str:
+    """What a norm in a dtype gives for a token of zeros, if that or its gradient is no number; else empty."""
+    x = torch.zeros(1, 1, width, dtype=dtype, requires_grad=True)
+    try:
+        y = answer(_with_ones(module, dtype)(x))
+        if y is None:
+            return ""
+        if not y.isfinite().all():
+            return "a token of zeros gives NaN or inf"
+        (gradient,) = torch.autograd.grad(y.float().sum(), x)
+        return "" if gradient.isfinite().all() else "the gradient at a token of zeros is NaN or inf"
+    except CANT:
+        return ""
+
+
+def overflow(module: nn.Module, width: int) -> tuple[int, float] | None:
+    """The least power of two |x| from which a norm in float16 gives another answer than at |x| = 1, with the
+    size of that answer; None if there is none or it can't be tried."""
+    x = (1 - 2 * (torch.arange(width) % 2)).half().view(1, 1, -1)
     try:
         with torch.no_grad():
-            copy = _bare_copy(module).to(dtype)
-            for p in copy.parameters():
-                p.fill_(1.0)
-            y = answer(copy(torch.zeros(1, 1, width, dtype=dtype)))
-            return y is None or bool(y.isfinite().all())
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
-        return True
+            copy = _with_ones(module, torch.float16)
+            usual = answer(copy(x))
+            if usual is None:
+                return None
+            for power in range(1, 16):
+                y = answer(copy(x * 2**power))
+                if y is not None and not bool((y - usual).abs().mean() < 0.1 * usual.abs().mean()):
+                    return 2**power, float(y.abs().mean())
+    except CANT:
+        pass
+    return None
+
+
+CANT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+"""What a module raises that does not run on such an input by itself."""
+
+
+def _with_ones(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy in a dtype whose parameters are 1."""
+    copy = bare_copy(module).to(dtype)
+    with torch.no_grad():
+        for p in copy.parameters():
+            p.fill_(1.0)
+    return copy
 
 
 def dtype_of(module: nn.Module) -> torch.dtype:
@@ -121,7 +167,7 @@ class _Trial:
         self.module = module
         self.tolerance = 3e-2 if torch.finfo(self.dtype).bits < 32 else 2e-3
         self.random = torch.Generator().manual_seed(0)
-        self.copy = _bare_copy(module).train()
+        self.copy = bare_copy(module).train()
         for p in self.copy.parameters():
             p.copy_(0.4 + 0.9 * torch.rand(p.shape, generator=self.random))
         self.parameters = {name: p.detach().double() for name, p in self.copy.named_parameters()}
@@ -153,7 +199,53 @@ class _Trial:
         beta = (y + self(-x)) / 2  # an even part: the shift, for all odd maps
         if self.near(self(4 * x), y):
             return self._gated(x, y) or self._statistic(x, y, beta)
-        return self._bounded(x) or self._seed(x)
+        other = self._bounded(x) or self._seed(x) or self._powered(x, y - beta, beta)
+        return other or self._of_few(1024 * x, beta)
+
+    def _of_few(self, x: Tensor, beta: Tensor) -> ProbedNorm | None:
+        """A norm of two channels, which are often so alike that eps counts: told by large inputs."""
+        if self.dtype == torch.float16 or not self.near(self(4 * x), y := self(x)):
+            return None
+        size = (y - beta).abs().flatten(0, -2)
+        if not self.near(size, size.median(0).values.expand_as(size)):
+            return None  # else each channel is its scale or minus its scale
+        norm = self._statistic(x, y, beta)
+        return norm if norm is not None and norm.width <= 2 else None
+
+    def _powered(self, x: Tensor, y: Tensor, beta: Tensor) -> ProbedNorm | None:
+        """A norm with a wrong power: each token, centred or not, times a number that depends on the token.
+
+        Without its root it falls as 1/|x|; with a reciprocal too many it grows as |x|^2.
+        """
+        far = self(4 * x) - beta
+        growth = float(far.square().mean().sqrt() / y.square().mean().sqrt().clamp_min(TINY))
+        power = round(2 * math.log2(max(growth, TINY)) / 2) / 2
+        if power in (0.0, 1.0) or not self.near(far, y * 4**power):
+            return None
+        spread, last = self._spread(x, y + beta)
+        over = _over(spread, last, self.shape)
+        for centres in (False, True) if over == "token" else ():
+            z = x - x.mean(-1, keepdim=True) if centres else x
+            rms = z / z.square().mean(-1, keepdim=True).sqrt()
+            unit = (y * rms).sum(-1, keepdim=True)
+            gain = (y / torch.where(rms.abs() < 0.05, torch.nan, rms)).flatten(0, -2)
+            ratio = gain / gain[:, :1]
+            if bool((unit == 0).any()) or not self._is_constant(ratio):
+                continue
+            names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
+            shift = not self.near(beta + y, y)
+            kind: Gain = "gamma" if names else "none"
+            name = names[0] if names else None
+            return ProbedNorm(
+                None, kind, name, shift, None, x.shape[-1], centres, "token", power=power
+            )
+        return None
+
+    def _is_constant(self, ratio: Tensor) -> bool:
+        """Whether each channel has one ratio over all tokens."""
+        middle = ratio.nanmedian(0).values.expand_as(ratio)
+        known = ratio.isfinite() & middle.isfinite()
+        return bool(known.any()) and self.near(ratio[known], middle[known])
 
     # Norms: the answer stays when the input grows.
 
@@ -184,14 +276,14 @@ class _Trial:
                 centres,
                 over,
             )
-        key, gain, start = self._row(x, y - beta, centres, shift, over, last)
+        key, gain, start, size = self._row(x, y - beta, centres, shift, over, last)
         eps = (
             self._eps(x, y, beta, centres)
             if over == "token"
             else self._eps_of_many(x, y, beta, centres, [-1], last)
         )
         width = x.shape[-1] if over == "token" else last
-        return ProbedNorm(key, gain, start, shift, eps, width, centres, over)
+        return ProbedNorm(key, gain, start, shift, eps, width, centres, over, size=size)
 
     def _gated(self, x: Tensor, y: Tensor) -> ProbedNorm | None:
         """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
@@ -215,6 +307,11 @@ class _Trial:
         place = (*(n // 2 for n in x.shape[:-1]), 0)
         changed[place] += 6.0 if x[place] >= 0 else -6.0
         moves = (self(changed) - y).abs() > 1e-4 * y.abs().mean()
+        if not moves.any():  # only signs are left, of two channels
+            high, low = changed.clone(), changed.clone()
+            high[place] = 9 * x.abs().max()
+            low[place] = -high[place]
+            moves = (self(high) - self(low)).abs() > 1e-4 * y.abs().mean()
         spread = {axis for axis in range(x.ndim) if _others(moves, axis, place)}
         return spread, int(moves[place[:-1]].sum())
 
@@ -233,25 +330,25 @@ class _Trial:
 
     def _row(
         self, x: Tensor, y: Tensor, centres: bool, shift: bool, over: str, last: int
-    ) -> tuple[str | None, Gain, str | None]:
-        """Key, gain and start of a norm of each token."""
+    ) -> tuple[str | None, Gain, str | None, float]:
+        """Key, gain, its parameter, and constant factor of a norm of each token."""
         z = x - x.mean(-1, keepdim=True) if centres else x
         if over == "group":
             z = _grouped(x, last) if centres else x
         rms = z / z.square().mean(-1, keepdim=True).sqrt()
         if over == "group":
-            gain, start, _ = self._gain(z, y)
-            return ("groupnorm" if centres else None), gain, start
+            gain, start, _, size = self._gain(z, y)
+            return ("groupnorm" if centres else None), gain, start, size
         y, rms = self._heads_last(y, rms)
         gains = y / torch.where(rms.abs() < 0.05, torch.nan, rms)
         flat = gains.reshape(-1, gains.shape[-1])
         each = flat.nanmedian(0).values
         if self._is_one(flat / each, rms):
-            gain, start, scale = self._gain(rms, y)
-            return _row_key(centres, shift, gain, scale, x.shape[-1]), gain, start
+            gain, start, scale, size = self._gain(rms, y)
+            return _row_key(centres, shift, gain, scale, x.shape[-1]), gain, start, size
         if centres:
-            return None, "unknown", None
-        return self._weighted(x, y, rms)
+            return None, "unknown", None, 1.0
+        return *self._weighted(x, y, rms), 1.0
 
     def _is_one(self, ratio: Tensor, rms: Tensor) -> bool:
         """Whether ratios are 1 up to rounding, for large numbers too."""
@@ -260,8 +357,9 @@ class _Trial:
         off = abs(float(large.median()) - 1) if large.numel() else 0.0
         return self.near(known, torch.ones_like(known)) and off < max(self.tolerance / 3, 1e-3)
 
-    def _gain(self, rms: Tensor, y: Tensor) -> tuple[Gain, str | None, float]:
-        """How y = gain * rms is made of the parameters, the parameter's start, and the mean gain."""
+    def _gain(self, rms: Tensor, y: Tensor) -> tuple[Gain, str | None, float, float]:
+        """How y = gain * rms is made of the parameters, the parameter's name, the mean gain, and the
+        constant in it."""
         flat, unit = y.reshape(-1, y.shape[-1]), rms.reshape(-1, y.shape[-1])
         each = (flat * unit).sum(0) / unit.square().sum(0).clamp(min=TINY)
         mean = float(each.mean())
@@ -273,11 +371,11 @@ class _Trial:
                 for kind, value in kinds:
                     share = self.near(each / each.mean(), value / value.mean())
                     if share or self.near(each, value):
-                        return kind, name, mean
+                        return kind, name, mean, mean / float(value.mean())
         for name, p in self.parameters.items():
             if p.numel() == 1 and bool((each - mean).abs().max() <= 4 * self.tolerance * abs(mean)):
-                return "number", name, mean
-        return ("unknown" if vectors else "none"), None, mean
+                return "number", name, mean, mean / float(p)
+        return ("unknown" if vectors else "none"), None, mean, 1.0 if vectors else mean
 
     def _heads_last(self, y: Tensor, rms: Tensor) -> tuple[Tensor, Tensor]:
         """Both with heads and channels as one axis, where each head has a gain of its own."""
@@ -429,7 +527,7 @@ class _Turned(nn.Module):
         return self.inner(x.movedim(-1, 1)).movedim(1, -1)
 
 
-def _bare_copy(module: nn.Module) -> nn.Module:
+def bare_copy(module: nn.Module) -> nn.Module:
     """A copy on the CPU without hooks, also of a module on the meta device."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     memo: dict[int, object] = {}

@@ -7,11 +7,13 @@ stream, so that its result shows what it does to it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -78,6 +80,7 @@ class BlockTrace:
     reads     modules that read the stream first: path, and the symbol of its result
     ended     whether its call came to its end
     hidden    paths of modules inside whose operations could not run on the meta device
+    weights   names of the matrices that made a symbol, by its id
     """
 
     number: int
@@ -90,6 +93,7 @@ class BlockTrace:
     made: dict[int, list[str]] = field(default_factory=dict)
     reads: list[tuple[str, Symbol]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    weights: dict[int, str] = field(default_factory=dict)
     ended: bool = False
 
 
@@ -103,6 +107,8 @@ class StackTrace:
     between   the path of a norm between the blocks, outside of them
     twins     blocks on the meta device that were not run, because their modules are those of another block
     mixes     why what enters a block is not what left the one before it, or empty
+    call      the first call of its first block
+    layers    how many blocks it has; of a stack that is read as a whole, how many attentions
     """
 
     stack: stack.Stack
@@ -116,6 +122,13 @@ class StackTrace:
     twins: dict[int, int] = field(default_factory=dict)
     runs: int = 0
     shape: tuple[int, ...] = ()
+    call: stack.Call | None = None
+    layers: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is all of the model, so that what follows its blocks is not seen."""
+        return self.layers == 1 if self.stack.single else not self.stack.path
 
 
 @dataclass
@@ -125,12 +138,20 @@ class Trace:
     norms   the norms among its modules, by path
     values  first values of parameters that scale a tensor, by name; None on the meta device
     error   why the forward pass ended early, or empty
+    ran     paths of the modules that were called
+    used    names of the parameters that an operation read
+    lines   where each norm is called first: file and line of the code that calls it
+    run     calls the model on the small input again
     """
 
     stacks: list[StackTrace]
     norms: dict[str, norms.ProbedNorm]
     error: str = ""
     scales: dict[str, nn.Parameter] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    lines: dict[str, str] = field(default_factory=dict)
+    run: Callable[[], object] = lambda: None
 
 
 class Untraced(ValueError):
@@ -164,7 +185,7 @@ def trace(
         follow.judge(each)
     for each in traces:
         each.goes_on = follow.goes_on(each)
-    return Trace(traces, known, error, follow.scales)
+    return Trace(traces, known, error, follow.scales, follow.ran, follow.used, follow.lines, run)
 
 
 def _attempt(run: Callable[[], object]) -> str:
@@ -396,10 +417,51 @@ def _plain(
         _twin_norms(each, known)
     for each, made in zip(traces, calls, strict=True):
         each.stream = stack.find_stream(made, each.stack.blocks[0])
+        each.call = made[0] if made else None
+        if each.stream is None and each.stack.single and made:
+            each.stream = _open_stream(made[0], model)
         if made and each.stream is not None:
             leaving = each.stream.leaving(made[0].result)
             each.shape = tuple(leaving.shape) if leaving is not None else ()
     return error
+
+
+OPEN = ""
+"""The argument of a stream that starts inside of a module, which is given tokens or pictures."""
+
+
+def _open_stream(call: stack.Call, model: nn.Module) -> stack.Stream | None:
+    """The stream of a module that makes it itself and gives something else."""
+    for part, leaving in stack.results(call.result):
+        widths = (m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding))
+        return stack.Stream(OPEN, part, next(widths, leaving.shape[-1]), False)
+    return None
+
+
+def _follows(symbol: Symbol) -> bool:
+    """Whether a symbol depends on a stream."""
+    return any(isinstance(part, Stream) for part in sources(symbol))
+
+
+def _without_head(symbol: Symbol) -> Symbol:
+    """What a head, a pooling or other operations on one tensor have read."""
+    while isinstance(inner := bare(symbol), Made) and len(inner.of) == 1:
+        symbol = inner.of[0]
+    return symbol
+
+
+def _ends_inside(each: StackTrace, judged: Judged) -> None:
+    """The norms at both ends of a module that is read as a whole, and how many blocks it has."""
+    *before, last = judged.sublayers
+    if before and last.norm_main and not any(sublayer.norm_main for sublayer in before):
+        each.final_norm, last.norm_main = last.norm_main, None
+    if len(before) > 1 and judged.enters and not before[0].norm_main:
+        each.embed_norm, judged.enters = judged.enters, None
+    roles = [branch.role for sublayer in judged.sublayers for branch in sublayer.branches]
+    counts = {role: roles.count(role) for role in roles}
+    each.layers = max(
+        1, counts.get("attention", 0) or counts.get("mixer", 0) or len(judged.sublayers)
+    )
 
 
 def _calls(each: StackTrace, calls: list[stack.Call]) -> Callable[..., None]:
@@ -429,16 +491,38 @@ def _told(
     others = tuple(name for name, argument in kwargs.items() if isinstance(argument, Tensor))
     key = (_alike(module, shape), place, others)
     if key not in tried:
-        tried[key] = norms.tell(module, _few_tokens(module, shape), _call(place, args, kwargs))
+        call = _call(place, args, kwargs)
+        tried[key] = norms.tell(module, _few_tokens(module, shape), call)
+        if tried[key] is None and any(p.shape == shape[-p.ndim :] for p in _planes(module)):
+            tried[key] = norms.tell(module, shape, call)  # its scale is as long as the text
     return tried[key]
+
+
+def _planes(module: nn.Module) -> list[nn.Parameter]:
+    return [p for p in module.parameters() if p.ndim >= 2]
+
+
+HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+"""Folders whose code is none of the visitor's."""
+
+
+def line() -> str:
+    """File and line of the visitor's code that is running: the innermost call outside of torch."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((*HIDDEN, "<frozen")):
+            return f"{Path(file).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 def _twin_norms(each: StackTrace, known: dict[str, norms.ProbedNorm]) -> None:
     """The norms of blocks that did not run are those of the blocks that stand for them."""
     for number, twin in each.twins.items():
-        start = f"{each.stack.path}.{twin}."
+        start = each.stack.inside(twin)
         for name in [path for path in known if path.startswith(start)]:
-            known[f"{each.stack.path}.{number}.{name.removeprefix(start)}"] = known[name]
+            known[each.stack.inside(number) + name.removeprefix(start)] = known[name]
 
 
 def _few_tokens(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -555,6 +639,11 @@ class _Follow(TorchFunctionMode):
         self.ends: dict[int, Symbol] = {}
         self.count = 0
         self.tokens: set[int] = set()
+        self.opens = False
+        self.ran: set[str] = set()
+        self.used: set[str] = set()
+        self.lines: dict[str, str] = {}
+        self.parameters = {id(p): name for name, p in model.named_parameters()}
 
     # Hooks on modules: blocks open a scope, norms give their result its symbol.
 
@@ -584,6 +673,7 @@ class _Follow(TorchFunctionMode):
 
     def _enter(self, each: StackTrace, stream: stack.Stream) -> Callable[..., None]:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
+            self.ran.add(self.names[module])
             number = len(each.blocks)
             trace = BlockTrace(number, type(module).__name__)
             entering = stream.entering(args, kwargs)
@@ -593,6 +683,8 @@ class _Follow(TorchFunctionMode):
                 shape = entering.shape
                 sizes = shape[1:-1][:1] if stream.axis == -1 else shape[2:]
                 self.tokens = {*sizes, prod(sizes)} - {1}
+            elif stream.argument == OPEN:
+                self.scope, self.opens = {}, True
             else:
                 trace.why = "the stream does not enter it as its other blocks"
                 self.scope = {}
@@ -612,9 +704,9 @@ class _Follow(TorchFunctionMode):
                 trace.result = self.scope.get(id(leaving), Made(()))
             for past in self.scope:
                 self.outer.setdefault(past, Made((), "outside"))
-            self.scope, self.block = self.outer, None
+            self.scope, self.block, self.opens = self.outer, None, False
             if leaving is not None:
-                self.ends[id(trace)] = end = Made((), f"{each.stack.path}.{trace.number}")
+                self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.number))
                 self.scope[id(leaving)] = end
                 self.references.append(leaving)
 
@@ -622,8 +714,11 @@ class _Follow(TorchFunctionMode):
 
     def _module(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         name = self.names[module]
+        self.ran.add(name)
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
         made = norms.answer(result)
+        if name in self.known and name not in self.lines:
+            self.lines[name] = line()
         if name in self.known and given is not None and made is not None:
             of = self._symbol(given)
             if of is not None:
@@ -649,6 +744,7 @@ class _Follow(TorchFunctionMode):
         given = [*_flat((args, kwargs))]
         if getattr(func, "__name__", "") in QUESTIONS and given and given[0].is_meta:
             return _answer(func.__name__, given[0].dtype)
+        self.used |= {self.parameters[id(t)] for t in given if id(t) in self.parameters}
         before = [self._symbol(t) for t in given]
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
@@ -689,7 +785,11 @@ class _Follow(TorchFunctionMode):
     ) -> None:
         """Give the results of an operation their symbols."""
         symbols: list[Symbol] = [symbol for symbol in before if symbol is not None]
-        if not symbols and self.scope is self.outer and self._embeds(name, args, made):
+        if (
+            not symbols
+            and (self.scope is self.outer or self.opens)
+            and self._embeds(name, args, made)
+        ):
             symbols = [Made((), "input")]
         looked_up = name in ("getitem", "index_select", "gather", "embedding") and before[:1] == [
             None
@@ -704,7 +804,12 @@ class _Follow(TorchFunctionMode):
                 self.labels.setdefault(id(tensor), label or "")
                 self.references.append(tensor)
             return
-        new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
+        if self.opens and name in LINEAR | {"embedding"} and not any(map(_follows, symbols)):
+            new_symbol: Symbol = Stream()  # the first matrix makes the stream of the input
+            sizes = made[0].shape[1:-1][:1]
+            self.tokens = {*sizes, prod(sizes)} - {1}
+        else:
+            new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
         for tensor in made:
             self._set(tensor, new_symbol)
 
@@ -742,7 +847,9 @@ class _Follow(TorchFunctionMode):
             )
         if name in NORMS and before[0] is not None:
             self.count += 1
-            return Normed(f"{name}({self.count})", first)
+            called = f"{name}({self.count})"
+            self.lines[called] = line()
+            return Normed(called, first)
         if name in LINEAR or name in ATTENTION:
             return self._product(name, given, before, symbols)
         if name == "softmax":
@@ -789,7 +896,13 @@ class _Follow(TorchFunctionMode):
         if name == "multi_head_attention_forward":
             return Made((Made(tuple(symbols), "attention"),), "softmax")
         if len({id(t) for t, _ in every}) < 2:
-            return Made(tuple(symbols), "linear")
+            made = Made(tuple(symbols), "linear")
+            weight = next((self.parameters[id(t)] for t in given if id(t) in self.parameters), None)
+            if weight is None:  # a view of a matrix, such as its transpose
+                weight = next((self.labels[id(t)] for t in given if id(t) in self.labels), None)
+            if weight is not None and self.block is not None:
+                self.block.weights[id(made)] = weight
+            return made
         (a, left), (b, right) = every[:2]
         if 1 in a.shape[-2:] or 1 in b.shape[-2:]:  # a weighted sum, as of the outputs of experts
             return Made(tuple(symbols), "linear")
@@ -808,7 +921,11 @@ class _Follow(TorchFunctionMode):
             if isinstance(other, int | float) and other == 0:
                 return symbols[0]
             shifted = symbols[0]
+            if self.opens and isinstance(bare(shifted), Stream):
+                return shifted  # positions
             return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
+        if self.opens and isinstance(bare(left), Stream) and isinstance(bare(right), Stream):
+            return left  # tokens and positions
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
         if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
             return Made((left, right))  # two parts of one branch, such as routed and shared experts
@@ -867,14 +984,17 @@ class _Follow(TorchFunctionMode):
         if each.blocks and not each.blocks[-1].ended:
             each.blocks.pop()  # an error broke it off, which `Trace.error` says
         for trace in each.blocks:
-            trace.hidden = [path for path in self.hidden if path.startswith(f"{each.stack.path}.")]
+            start = f"{each.stack.path}." if each.stack.path else ""
+            trace.hidden = [path for path in self.hidden if path.startswith(start)]
             if trace.number in each.twins:
                 twin = each.blocks[each.twins[trace.number]]
                 trace.result, trace.products, trace.made = twin.result, twin.products, twin.made
+                trace.weights = twin.weights
             if not trace.why:
                 trace.why = self._why(each, trace)
         if not each.blocks:
             return
+        each.layers = len(each.blocks)
         each.embed_norm = _norm_in(each.blocks[0].before)
         self._between(each)
         last = self.ends.get(id(each.blocks[-1]))
@@ -887,6 +1007,8 @@ class _Follow(TorchFunctionMode):
                 ),
                 None,
             )
+        if each.stack.single and each.blocks[0].judged is not None:
+            _ends_inside(each, each.blocks[0].judged)
 
     def goes_on(self, each: StackTrace) -> Literal["", "blocks", "norm"]:
         """What reads the end of a stack, further on than a final norm: see `StackTrace`."""
@@ -909,6 +1031,8 @@ class _Follow(TorchFunctionMode):
             count = each.stream.rivals + 1
             return f"{count} tensors pass from block to block, not one stream"
         try:
+            if each.stream is not None and each.stream.argument == OPEN:
+                trace.result = _without_head(trace.result)
             trace.judged = judge(trace.result)
             name_roles(trace.judged)
         except Undecided as error:

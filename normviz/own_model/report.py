@@ -5,12 +5,13 @@ Without torch, so that the page can show it.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..catalog import SCHEMES
+from ..catalog import NORMS, SCHEMES
 from ..catalog.models import QK_LABELS
 
 NESTED = "the configuration's brackets are nested too deeply"
@@ -41,6 +42,20 @@ class NormFound:
             "number": "one learned number",
         }
         return f"{eps}, {gains.get(self.gain, self.gain + from_)}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A known bug of norms that was found: its name, the module's path (and the line of code where it is
+    known), what was measured on this model, and how to mend it."""
+
+    name: str
+    where: str
+    measured: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.measured}; {self.mend}"
 
 
 DEPTH = re.compile(r"\b(deep(er)?|depth)\b|every block")
@@ -104,7 +119,7 @@ class StackFound:
     def final_words(self) -> str:
         """The path of the final norm, no, or not told: where a stack is not one stream, its end is not
         followed either."""
-        return self.final_norm or ("no" if self.placement else "not told")
+        return self.final_norm or ("no" if self.placement and self.path else "not told")
 
     @property
     def norm_key(self) -> str | None:
@@ -115,13 +130,18 @@ class StackFound:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """A model: its class, the name that it was given, its parameters, its stacks, and what lint says."""
+    """A model: its class, the name that it was given, its parameters, its stacks, and its findings."""
 
     model: str
     name: str
     parameters: int
     stacks: tuple[StackFound, ...]
-    lint: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def lint(self) -> tuple[str, ...]:
+        """The findings, a sentence each."""
+        return tuple(map(str, self.findings))
 
     @property
     def main(self) -> StackFound:
@@ -134,6 +154,32 @@ class Anatomy:
         for stack, record in zip(values["stacks"], self.stacks, strict=True):
             stack["trouble"] = record.trouble
         return json.dumps(values, ensure_ascii=False)
+
+    def unexpected(self, expected: str) -> str:
+        """What of "pre,rmsnorm" (keys of placements and norms, with commas) the main stack has not, as one
+        sentence; empty if it has all. Raises ValueError for an unknown key."""
+        main, wrong = self.main, []
+        for key in filter(None, map(str.strip, expected.split(","))):
+            if key in SCHEMES:
+                has, here = (
+                    {main.placement, *main.alike},
+                    main.placement or f"not told ({main.why})",
+                )
+            elif key in NORMS:
+                keys = {norm.key or norm.label for norm in main.norms}
+                has, here = (keys if len(keys) == 1 else set()), ", ".join(sorted(keys)) or "none"
+            else:
+                near = difflib.get_close_matches(key, [*SCHEMES.keys(), *NORMS.keys()], 3)
+                raise ValueError(
+                    f"{key!r} is no key of a placement or a norm: "
+                    f"{'near are ' + ', '.join(near) if near else 'see `normviz list`'}"
+                )
+            if key not in has:
+                formulas = f" [{'; '.join(main.formulas)}]" if key in SCHEMES else ""
+                wrong.append(f"expected {key}, found {here}{formulas}")
+        return (
+            f"{self.name}, {main.path or 'the model itself'}: {'; '.join(wrong)}" if wrong else ""
+        )
 
     @property
     def lint_words(self) -> tuple[str, ...]:
@@ -153,7 +199,8 @@ def parse_anatomy(given: str | dict[str, Any]) -> Anatomy:
         own: Any = {k: v for k, v in stack.items() if k != "trouble"}  # the catalogue has it
         lists = {k: tuple(v) for k, v in own.items() if isinstance(v, list) and k != "norms"}
         stacks.append(StackFound(**(own | lists | {"norms": norms})))
-    return Anatomy(**(values | {"stacks": tuple(stacks), "lint": tuple(values["lint"])}))
+    findings = tuple(Finding(**found) for found in values["findings"])
+    return Anatomy(**(values | {"stacks": tuple(stacks), "findings": findings}))
 
 
 def text(anatomy: Anatomy) -> str:
@@ -162,7 +209,10 @@ def text(anatomy: Anatomy) -> str:
     for stack in anatomy.stacks:
         kinds = ", ".join(stack.kinds)
         width = f", width {stack.width}" if stack.width else ""
-        lines.append(f"{anatomy.model}  {stack.blocks} blocks of {kinds} at {stack.path}{width}")
+        many = f"{stack.blocks} block{'s' * (stack.blocks != 1)}"
+        lines.append(
+            f"{anatomy.model}  {many} of {kinds} at {stack.path or 'the model itself'}{width}"
+        )
         lines += [f"{title:<15} {words}" for title, words in _rows(stack)]
         lines.append("")
     lines += [f"lint            {sentence}" for sentence in anatomy.lint_words]

@@ -40,7 +40,8 @@ def scheme_of(each: StackTrace) -> Named:
         return Named(
             None, why="no tensor that enters its blocks has the shape of one that leaves them"
         )
-    ends = (each.final_norm is not None or each.goes_on == "blocks", each.embed_norm is not None)
+    final = each.final_norm is not None or each.goes_on == "blocks" or each.alone
+    ends = (final, each.embed_norm is not None)
     if each.mixes:
         return Named(None, why=each.mixes)
     if each.between is None and each.stream.rivals == 0:
@@ -336,14 +337,15 @@ class _Writer:
                 self._walk(first, above, inputs, labels, seen)
                 self._walk(second, above, inputs, labels, seen)
             case Scaled(of=of, by=by):
-                if _number(by) is None:
+                if as_number(by) is None:
                     labels.add(INNER_GAIN)
                 self._walk(of, above, inputs, labels, seen)
             case Viewed(of=of):
                 self._walk(of, above, inputs, labels, seen)
 
 
-def _number(by: str) -> float | None:
+def as_number(by: str) -> float | None:
+    """The number that a gain is; None for a learned one."""
     try:
         return float(by)
     except ValueError:
@@ -355,7 +357,7 @@ def _product(left: str, right: str) -> str:
     numbers, learned = 1.0, []
     for part in [*left.split(" * "), *right.split(" * ")]:
         part = part.removesuffix(" ").removesuffix("*").strip()
-        if part and (value := _number(part)) is not None:
+        if part and (value := as_number(part)) is not None:
             numbers *= value
         elif part:
             learned.append(part)

@@ -15,8 +15,6 @@ from typing import Any
 from torch import Tensor, nn
 
 LISTS = (nn.ModuleList, nn.Sequential)
-MATRICES = 2
-"""A block has at least as many matrices."""
 STAGE = 2 / 3
 """A list whose children hold this share of their matrices in lists of blocks is a list of stages."""
 
@@ -27,10 +25,26 @@ class StackNotFound(ValueError):
 
 @dataclass(frozen=True)
 class Stack:
-    """A list of blocks: its path in the model (`model.layers`), and the blocks, first to last."""
+    """A list of blocks: its path in the model (`model.layers`), and the blocks, first to last.
+
+    With `single`, one module that is read as a whole: one block, or code that goes through its sublayers
+    itself. The path is that module's, empty for the model itself.
+    """
 
     path: str
     blocks: tuple[nn.Module, ...]
+    single: bool = False
+
+    def block_path(self, number: int) -> str:
+        """The path of a block in the model."""
+        if self.single:
+            return self.path
+        return f"{self.path}.{number}" if self.path else str(number)
+
+    def inside(self, number: int) -> str:
+        """What the paths of a block's modules begin with."""
+        path = self.block_path(number)
+        return f"{path}." if path else ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -52,14 +66,26 @@ def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...
     """
     if blocks is not None:
         return (_named(model, blocks),)
-    for enough, needs_norm in ((2, True), (2, False), (1, True)):
-        stacks = [*_candidates(model, enough, needs_norm)]
+    for enough, needs_norm, least in ((2, True, 2), (2, False, 2), (2, True, 1), (1, True, 2)):
+        whole = Stack("", tuple(model.children()))
+        if isinstance(model, LISTS) and _holds_blocks(whole, enough, needs_norm, least):
+            return (whole,)
+        stacks = [*_candidates(model, enough, needs_norm, least=least)]
         if stacks:
             return tuple(stacks)
+    if matrices(model) and has_norm_shape(model):
+        return (Stack("", (model,), True),)
     raise StackNotFound(
         f"{type(model).__name__} has no list of blocks (a ModuleList or Sequential of two or more modules of "
-        'one class, with two or more matrices each): name it, as in blocks="model.layers"'
+        "one class, with matrices and a norm each), and is no block with a norm: give a model or a block "
+        "that has norms as modules"
     )
+
+
+def loops_of(model: nn.Module, stacks: Sequence[Stack]) -> tuple[Stack, ...]:
+    """The modules that hold the lists of stacks, to be read as a whole."""
+    holders = dict.fromkeys(each.path.rpartition(".")[0] for each in stacks if not each.single)
+    return tuple(Stack(path, (model.get_submodule(path),), True) for path in holders)
 
 
 def main_stack(stacks: Sequence[Stack]) -> Stack:
@@ -89,25 +115,31 @@ def _named(model: nn.Module, path: str) -> Stack:
     return Stack(path, children)
 
 
-def _candidates(model: nn.Module, enough: int, needs_norm: bool, path: str = "") -> Iterator[Stack]:
+def _candidates(
+    model: nn.Module, enough: int, needs_norm: bool, path: str = "", least: int = 2
+) -> Iterator[Stack]:
     """Stacks below a module, without those inside of a block."""
     for name, child in model.named_children():
         here = f"{path}.{name}" if path else name
         stack = Stack(here, tuple(child.children())) if isinstance(child, LISTS) else None
-        if stack is None or not _is_stack(stack, enough, needs_norm) or _has_stages(stack, enough):
-            yield from _candidates(child, enough, needs_norm, here)
+        if stack is None or not _holds_blocks(stack, enough, needs_norm, least):
+            yield from _candidates(child, enough, needs_norm, here, least)
         else:
             yield stack
 
 
-def _is_stack(stack: Stack, enough: int, needs_norm: bool) -> bool:
+def _holds_blocks(stack: Stack, enough: int, needs_norm: bool, least: int) -> bool:
+    return _is_stack(stack, enough, needs_norm, least) and not _has_stages(stack, enough)
+
+
+def _is_stack(stack: Stack, enough: int, needs_norm: bool, least: int) -> bool:
     """Whether a list holds blocks: they repeat, and each has matrices and (if needed) a norm."""
     count = Counter(type(block) for block in stack.blocks)
     repeats = len(stack.blocks) == 1 or len(count) <= (len(stack.blocks) + 1) // 2
     return (
         len(stack.blocks) >= enough
         and repeats
-        and all(matrices(block) >= MATRICES for block in stack.blocks)
+        and all(matrices(block) >= least for block in stack.blocks)
         and (not needs_norm or all(has_norm_shape(block) for block in stack.blocks))
     )
 

@@ -77,7 +77,7 @@ def test_the_known_trouble_of_the_placement_is_said_where_lint_finds_nothing() -
     trouble = f"{SCHEMES['pre'].trouble} Here: {it.main.blocks} blocks."
     assert f"known trouble   {trouble}" in str(it) and f"lint            {NO_MISTAKE}" in str(it)
     given = json.loads(it.to_json())
-    assert given["stacks"][0]["trouble"] == trouble and given["lint"] == []
+    assert given["stacks"][0]["trouble"] == trouble and given["findings"] == []
     assert parse_anatomy(it.to_json()) == it
     about_width = replace(it.main, placement="sandwich")
     assert about_width.trouble == SCHEMES["sandwich"].trouble

@@ -55,6 +55,55 @@ def test_our_own_code_can_be_moved_to_every_placement_that_move_knows() -> None:
             assert all(p.grad is not None for p in moved.blocks.parameters())
 
 
+SIX = ("pre", "post", "sandwich", "peri", "resp", "deepnorm")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("here", SIX)
+def test_every_pair_of_six_placements_there_and_back(here: str) -> None:
+    it = exported(here, depth=2)
+    before = it.model(it.tokens)
+    for there in SIX:
+        with case(there):
+            moved = normviz.move(it.model, there, inputs=it.tokens)
+            (stack,) = inspect_model(moved, it.tokens).stacks
+            assert there in (stack.placement, *stack.alike)
+            back = normviz.move(moved, here, inputs=it.tokens)
+            assert torch.equal(before, back(it.tokens))
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self, first: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(
+            16, 2, 32, batch_first=True, norm_first=first, dropout=0.0
+        )
+        self.tokens = torch.nn.Embedding(50, 16)
+        self.encoder = torch.nn.TransformerEncoder(layer, 3, norm=torch.nn.LayerNorm(16))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.encoder(self.tokens(tokens))
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize(("first", "to"), [(True, "post"), (False, "pre"), (False, "peri")])
+def test_an_encoder_of_torch_is_moved(first: bool, to: str) -> None:
+    """Also in evaluation, where torch takes a way past its modules; what comes out is torch's own layer."""
+    model, here = Encoder(first), "pre" if first else "post"
+    moved = normviz.move(model, to)
+    assert inspect_model(moved).main.placement == to
+    if to != "peri":
+        other = Encoder(not first)
+        other.load_state_dict(model.state_dict())
+        for mode in (True, False):
+            with torch.no_grad():
+                gap = moved.train(mode)(TOKENS) - other.train(mode)(TOKENS)
+            assert gap.abs().max() < 1e-5
+    back = normviz.move(moved, here)
+    assert torch.equal(model.train()(TOKENS), back.train()(TOKENS))
+
+
 @pytest.mark.slow
 def test_what_can_not_be_moved_is_a_sentence() -> None:
     model = hugging("gpt2")
