@@ -54,11 +54,11 @@ COMMANDS = {
     ),
     "doctor": (
         "inspect",
-        "Look for the known bugs of norms in your own model; exit code 1 if any.",
+        "Look for the known bugs of norms in your own model: where, what was measured, how to mend it.",
     ),
     "diff": (
         "inspect",
-        "Compare two models: norms, eps, gains, and each block's stream and gradient.",
+        "Compare two models: norms, eps, gains, and each block's stream and gradient on the same input.",
     ),
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (

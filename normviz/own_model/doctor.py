@@ -394,8 +394,10 @@ def _block_output(
     change: Callable[[Tensor], Tensor],
     prepare: Callable[[nn.Module], object] = lambda block: None,
 ) -> Tensor | None:
-    """What a copy of a block gives for a changed random stream; None where it can't be tried."""
-    block, call, where = each.stack.blocks[number], each.call, each.stream
+    """What a copy of a block gives for a changed random stream; None where it can't be tried. Blocks that ran
+    several times are counted as often."""
+    blocks, call, where = each.stack.blocks, each.call, each.stream
+    block = blocks[number % len(blocks)]
     if call is None or where is None or any(p.is_meta for p in block.parameters()):
         return None
     seen = where.entering(call.args, call.kwargs)

@@ -69,9 +69,9 @@ def load(named: str, base: bool = False) -> Source:
         file, _, factory = named.rpartition(":")
         return _from_code(Path(file), factory)
     path = Path(named)
-    if named.endswith(".json") or path.is_file():
+    if named.endswith(".json") or os.path.isfile(path):  # False for a name that no file can have
         return from_config(read_config(path), base)
-    if path.is_dir() and (path / "config.json").is_file():
+    if os.path.isfile(path / "config.json"):
         return from_config(read_config(path / "config.json"), base)
     if named.endswith(".py"):
         raise SourceError(
@@ -90,7 +90,7 @@ def load(named: str, base: bool = False) -> Source:
 
 def _from_code(path: Path, factory: str) -> Source:
     """The model that a function of a file makes; it may also return an input, or a table of inputs."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise SourceError(f"there is no file {str(path)!r}")
     try:
         names = runpy.run_path(str(path))

@@ -142,8 +142,8 @@ def test_the_misfits_of_the_best_cut_are_named(result: ClaimResult) -> None:
     good = Series("a", "A", "pre", [3.0, 4.0], [[1.0], [1.0]], [True, True])
     bad = Series("b", "B", "pre", [1.0, 2.0, 5.0], [[3.0]] * 3, [False, False, False])
     assert misfits(shown(good, bad)) == (
-        "2 of 5 runs train. The best cut, chosen on the same runs, is wrong for 1; to say that all train is "
-        "wrong for 3. The cut is wrong for: B (1 of 3)."
+        "2 of 5 runs of the figure train. The best cut, chosen on the same runs, is wrong for 1; to say that "
+        "all train is wrong for 3. The cut is wrong for: B (1 of 3)."
     )
     assert "wrong for: none" in misfits(shown(good))
     assert "The cut is wrong for: " in explained(FEW, result)
