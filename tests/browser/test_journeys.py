@@ -603,7 +603,7 @@ def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str)
         page.get_by_role("link", name="Open these as a duel").click()
         page.wait_for_selector(".st-key-live canvas")
         wait_for(lambda: "learned" in chip(page, 0))
-        assert "depth=24" in page.url
+        assert "depth=16" in page.url
 
 
 def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
