@@ -38,6 +38,7 @@ from .kit import cores, table
 
 VICTIMS = ("server", "supervisor", "worker", "fork server", "cell worker")
 SUPERVISOR = "normviz.execution.supervise"
+VISITOR = "somebody"
 GOAL_SECONDS, PATIENCE_SECONDS = 5.0, 120.0
 CELL = SHORT.replace(depth=8, steps=2000)
 """About two seconds."""
@@ -138,7 +139,7 @@ def killed(app: App, kind: str, fell: Fell) -> None:
     store, db, new = app.store, app.store.db.connection, lambda: app.seeds.randrange(10**6)
     lanes = [Lane(store, LONG.replace(init_seed=new())) for _ in range(2)]
     asked = [CELL.replace(init_seed=new()) for _ in range(6)]
-    cells.ask(store, asked, "map", None)
+    cells.ask(store, asked, "map", VISITOR)
     wait_for(lambda: app.health() and all(lane.n > 3 for lane in lanes), "steps of two runs")
     waits = Lane(store, SHORT)
     time.sleep(app.seeds.uniform(0, 0.3))
@@ -170,8 +171,8 @@ def killed(app: App, kind: str, fell: Fell) -> None:
         store.control(lane.id, "stop")
     wait_for(lambda: app.health() and waits.status == "finished", "the run that waited")
     keys = [one.key for one in asked]
-    cells.stop(store, keys, "")
-    wait_for(lambda: app.health() and not cells.opened(store, keys, ""), "the end of the cells")
+    cells.stop(store, keys, VISITOR)
+    wait_for(lambda: app.health() and not cells.opened(store, keys, VISITOR), "the end of the cells")
     after = dict(db.execute(COUNT))
     fell.rows += sum(n for run, n in before.items() if run not in ship)
     fell.lost += sum(max(0, n - after.get(run, 0)) for run, n in before.items())
