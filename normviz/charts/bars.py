@@ -21,7 +21,7 @@ from normviz.runs.lane import Lane, divergences
 from normviz.runs.recording import LayerValues
 
 from .base import FINITE, TEXT_SIZE, Spec, compiled, js, named, on_axis, tick_label, value_scale
-from .palette import RED, LaneStyle, ink, lane_color
+from .palette import RED, LaneStyle, ink, lane_color, lane_dash
 from .scale import Domain
 
 HEIGHT = 184
@@ -60,8 +60,9 @@ def _spec(
         axis=alt.Axis(title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)),
     )
     color = lane_color(styles, labels)
+    dash = lane_dash(styles, labels)
     layers = [
-        *_values(place, y, color, domain, row),
+        *_values(place, y, color, dash, domain, row),
         *outside(place, color, js(domain.lo), js(domain.hi), domain.scale == "log"),
         named("note")
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
@@ -82,7 +83,12 @@ def _place(first: int, depth: int, row: str) -> dict[str, Any]:
 
 
 def _values(
-    place: dict[str, Any], y: alt.Y, color: alt.Color, domain: Domain, row: str
+    place: dict[str, Any],
+    y: alt.Y,
+    color: alt.Color,
+    dash: alt.StrokeDash,
+    domain: Domain,
+    row: str,
 ) -> list[alt.Chart]:
     words = [
         alt.Tooltip("name:N", title="lane"),
@@ -91,7 +97,8 @@ def _values(
     ]
     at = inside(js(domain.lo), js(domain.hi), domain.scale == "log")
     at = at.encode(**place, y=y, color=color, tooltip=words)
-    return [at.mark_line(clip=True), at.mark_point(clip=True, filled=True, size=36, opacity=1)]
+    points = at.mark_point(clip=True, filled=True, size=36, opacity=1)
+    return [at.mark_line(clip=True).encode(strokeDash=dash), points]
 
 
 def inside(lo: str, hi: str, log: bool) -> alt.Chart:

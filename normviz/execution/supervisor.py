@@ -41,6 +41,8 @@ DRAWER = "normviz.export.drawer"
 """Draws a picture of ended runs; by its name, because it lies above this package."""
 QUIET_SECONDS = 3.0
 """A drawer begins once nothing has trained and none has begun for so long: the next change comes first."""
+LATE_SECONDS = 300.0
+"""After so long without one a picture is drawn beside what trains: a busy server is never quiet."""
 DRAWING_SECONDS = 600.0
 """What a picture may take; a usual one takes two, and more than a minute on a busy machine."""
 
@@ -93,6 +95,8 @@ class Supervisor:
         """The picture that is drawn, or was last, and the process that draws it."""
         self.picture = 0
         """Pictures up to this number were drawn, or can't be."""
+        self.draws_beside = False
+        """Whether the drawer began while something trained."""
         self.trained = self.drew = time.monotonic()
         """When something trained, and when a drawer was started, last."""
 
@@ -274,22 +278,24 @@ class Supervisor:
         return False
 
     def draw(self) -> None:
-        """Start a process that draws the next picture, once nothing has trained for a while. What trains ends
-        it, and it is drawn again later; one that ends by itself or takes too long is not."""
+        """Start a process that draws the next picture, once nothing has trained for a while or been drawn for
+        long. What trains ends the former, which is drawn again; one that ends or takes too long is not."""
         now = time.monotonic()
+        is_late = now - self.drew > LATE_SECONDS
         trains = self.waiting + self.waiting_cells + len(self.busy) > self.paused
         if trains:
             self.trained = now
         if self.drawer is not None and self.drawer[1].poll() is None:
             number, process = self.drawer
-            if trains:
+            ends = trains and not self.draws_beside
+            if ends:
                 self.picture = number - 1
-            if trains or now - self.drew > DRAWING_SECONDS:
+            if ends or now - self.drew > DRAWING_SECONDS:
                 process.kill()
-        elif now - max(self.trained, self.drew) > QUIET_SECONDS and (
+        elif (is_late or now - max(self.trained, self.drew) > QUIET_SECONDS) and (
             picture := pictures.waiting(self.store, self.picture)
         ):
-            self.drew, (self.picture, runs) = now, picture
+            self.drew, self.draws_beside, (self.picture, runs) = now, trains, picture
             with contextlib.suppress(OSError):
                 process = start(DRAWER, self.store.folder, runs, stdin=subprocess.PIPE)
                 self.drawer = self.picture, process

@@ -172,7 +172,9 @@ def killed(app: App, kind: str, fell: Fell) -> None:
     wait_for(lambda: app.health() and waits.status == "finished", "the run that waited")
     keys = [one.key for one in asked]
     cells.stop(store, keys, VISITOR)
-    wait_for(lambda: app.health() and not cells.opened(store, keys, VISITOR), "the end of the cells")
+    wait_for(
+        lambda: app.health() and not cells.opened(store, keys, VISITOR), "the end of the cells"
+    )
     after = dict(db.execute(COUNT))
     fell.rows += sum(n for run, n in before.items() if run not in ship)
     fell.lost += sum(max(0, n - after.get(run, 0)) for run, n in before.items())

@@ -1,4 +1,4 @@
-"""Pictures are drawn one after another, each once, while nothing trains."""
+"""Pictures are drawn one after another, each once, while nothing trains, or beside it after a long time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,14 @@ def test_each_picture_has_one_drawer_whatever_comes_of_it(
     chief.paused = 1
     chief.draw()
     assert drawers.pop().code == -9  # it is drawn later
-    chief.paused = 2
+    monkeypatch.setattr(supervisor, "LATE_SECONDS", 0.0)
+    for _ in range(2):
+        chief.draw()
+    drawer = drawers.pop()
+    assert (
+        drawer.code is None and not drawers
+    )  # nothing was drawn for long: training goes on beside it
+    drawer.code, chief.picture, chief.paused = 0, 0, 2
     monkeypatch.setattr(supervisor, "DRAWING_SECONDS", -1.0)
     for _ in range(9):
         chief.draw()  # each takes too long
