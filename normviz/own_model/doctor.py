@@ -22,7 +22,7 @@ from ..lessons.choose.facts import cells, measured
 from . import norms, placement, scheme_of, stack
 from .judge import Branch, Sublayer
 from .report import Finding, StackFound
-from .symbols import Made, Normed, Stream, Symbol, bare
+from .symbols import Made, Normed, Stream, Symbol, bare, sources
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15
@@ -148,7 +148,7 @@ def _dropped(subject: Subject) -> Iterator[Finding]:
     """A norm that is called, and whose result nothing reads."""
     for each, _ in subject.stacks:
         for number, block in enumerate(each.blocks):
-            read = {s.name for s in placement.sources(block.result) if isinstance(s, Normed)}
+            read = {s.name for s in sources(block.result) if isinstance(s, Normed)}
             start = each.stack.inside(number)
             for name in subject.traced.lines:
                 module = subject.modules.get(name)
@@ -293,7 +293,7 @@ def _twice(subject: Subject) -> Iterator[Finding]:
 def _slots(block: placement.BlockTrace) -> Iterator[tuple[str, str, Symbol]]:
     """The norms on the stream and after the branches of a block: name, slot, and what each reads."""
     queries = scheme_of.qk_names(block)
-    for symbol in placement.sources(block.result):
+    for symbol in sources(block.result):
         if isinstance(symbol, Normed) and symbol.name not in queries:
             slot = "" if block.judged is None else _slot(block.judged.sublayers, symbol.name)
             yield (
@@ -714,7 +714,7 @@ def _scaled_by_beta(
     last one."""
     if branch.root is None:
         return
-    parts = [*placement.sources(branch.root, placement.is_state)]
+    parts = [*sources(branch.root, placement.is_state)]
     named = {block.weights[id(s)]: s for s in parts if id(s) in block.weights}
     if branch.role == "mlp":
         every = [(name, subject.parameters.get(name)) for name in named]
@@ -738,12 +738,10 @@ def _values(symbol: Symbol) -> Symbol | None:
     if not isinstance(symbol, Made) or symbol.by != "attention" or len(symbol.of) < 2:
         return None
     left, right = symbol.of[0], symbol.of[-1]
-    weighs = any(isinstance(s, Made) and s.by == "softmax" for s in placement.sources(left))
+    weighs = any(isinstance(s, Made) and s.by == "softmax" for s in sources(left))
     if len(symbol.of) != 3 and not weighs:
         return None
-    return next(
-        (s for s in placement.sources(right) if isinstance(s, Made) and s.by == "linear"), None
-    )
+    return next((s for s in sources(right) if isinstance(s, Made) and s.by == "linear"), None)
 
 
 # Norms around the stack.
@@ -786,7 +784,7 @@ def _row(subject: Subject) -> Iterator[Finding]:
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
     """Norms on norms, without a gain between them."""
-    for part in placement.sources(symbol):
+    for part in sources(symbol):
         if isinstance(part, Normed) and isinstance(below := bare(part.of), Normed):
             yield part.name, below.name
 

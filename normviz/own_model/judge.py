@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare, same
+from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare, same, sources
 
 
 class Undecided(Exception):
@@ -165,22 +165,7 @@ def _is_inner(addition: Sum) -> bool:
 
 def _holds(symbol: Symbol, part: Symbol) -> bool:
     """Whether a symbol depends on another."""
-    todo, seen = [symbol], set[int]()
-    while todo:
-        each = todo.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if same(each, part):
-            return True
-        match each:
-            case Made(of=parts):
-                todo += parts
-            case Sum(first, second):
-                todo += [first, second]
-            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
-                todo.append(of)
-    return False
+    return any(same(each, part) for each in sources(symbol))
 
 
 def _walk(

@@ -22,7 +22,7 @@ from ..catalog.scheme import Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
 from .norms import ProbedNorm as NormTold
-from .symbols import Symbol, bare
+from .symbols import Symbol, bare, sources
 
 KNOWN = {
     "norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "gamma_in", "gamma_out", "stream_gain",
@@ -186,7 +186,7 @@ def _entries(block: placement.BlockTrace, root: Symbol | None) -> tuple[str, ...
     """The outermost modules that read the stream and make the branch of it."""
     parts = set[int]()  # of the branch, back to the stream
     if root is not None:
-        parts = {id(bare(part)) for part in placement.sources(root, placement.is_state)}
+        parts = {id(bare(part)) for part in sources(root, placement.is_state)}
     names = [name for name, symbol in block.reads if id(bare(symbol)) in parts]
     return tuple(
         n for n in dict.fromkeys(names) if not any(n.startswith(f"{other}.") for other in names)

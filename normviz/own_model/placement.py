@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import norms, stack
 from .judge import Judged, Undecided, judge
-from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare
+from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare, sources
 
 LINEAR = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d",
@@ -1051,24 +1051,6 @@ class _Follow(TorchFunctionMode):
                 each.between = entered.name
             elif entered is not None and len({id(part) for part in sources(entered)} & ends) > 1:
                 each.mixes = "what enters a block is a mixture of what left several blocks"
-
-
-def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -> Iterator[Symbol]:
-    """A symbol and all that it was computed from, each once, back to those where `until` is true."""
-    todo, seen = [symbol], set[int]()
-    while todo:
-        part = todo.pop()
-        if id(part) in seen or until(part):
-            continue
-        seen.add(id(part))
-        yield part
-        match part:
-            case Made(of=parts):
-                todo += parts
-            case Sum(first, second):
-                todo += [first, second]
-            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
-                todo.append(of)
 
 
 def is_state(symbol: Symbol) -> bool:

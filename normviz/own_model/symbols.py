@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
@@ -71,3 +72,21 @@ def same(a: Symbol, b: Symbol) -> bool:
     if isinstance(a, Sum) and isinstance(b, Sum):
         return same(a.first, b.first) and same(a.second, b.second)
     return isinstance(a, Stream) and isinstance(b, Stream)
+
+
+def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -> Iterator[Symbol]:
+    """A symbol and all that it was computed from, each once, back to those where `until` is true."""
+    todo, seen = [symbol], set[int]()
+    while todo:
+        part = todo.pop()
+        if id(part) in seen or until(part):
+            continue
+        seen.add(id(part))
+        yield part
+        match part:
+            case Made(of=parts):
+                todo += parts
+            case Sum(first, second):
+                todo += [first, second]
+            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
+                todo.append(of)
