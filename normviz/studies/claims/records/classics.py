@@ -7,7 +7,7 @@ from ..numbers import final, minus, over, slope, tuned, value
 from ..record import Claim, Curve, Layers, Number, Strip
 from ..rule import Between, Less, Most, NotWorse, Part
 from .gradients import DEPTHS, POST, PRE
-from .quality import PROSE, SMALL
+from .quality import JUDGED, SMALL
 
 START = {"depth": "48", "steps": "0"}
 READ = lab("loss", "loss of 128 held-out sequences", "nats")
@@ -126,11 +126,11 @@ CLAIMS = (
         "Wang et al. 2022, arXiv:2203.00555, abstract",
         {
             "post": {"label": "Post-LN, PyTorch's init", "scheme": "post", "init": "torch",
-                     "lr": "0.002,0.003,0.0045,0.007,0.01", **PROSE},
+                     "lr": "0.002,0.003,0.0045,0.007,0.01", **JUDGED},
             "deepnorm": {"label": "DeepNorm", "scheme": "deepnorm", "lr": "0.002,0.003,0.0045,0.007,0.01",
-                         **PROSE},
+                         **JUDGED},
             "pre": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch",
-                    "lr": "0.0045,0.007,0.01,0.015,0.022", **PROSE},
+                    "lr": "0.0045,0.007,0.01,0.015,0.022", **JUDGED},
         },
         {
             **tuned("post", "Post-LN"),

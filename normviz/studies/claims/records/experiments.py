@@ -31,7 +31,7 @@ from ..numbers import (
 )
 from ..record import Claim, Number, Pick, Scatter, Strip, Theory
 from ..rule import All, Between, Less, LessInMost, Most, Part
-from .quality import HIGH, LOW, PROSE, SMALL
+from .quality import HIGH, JUDGED, LOW, SMALL
 
 NATS = "nats"
 PLACEMENTS = (
@@ -69,7 +69,7 @@ RATES: dict[str, tuple[str, str, tuple[str, str, str]]] = {
 """Label, initialisation, and the rates of each depth."""
 LADDER = (4, 12, 36)
 
-TEXT = {**PROSE, "init": "torch"}
+TEXT = {**JUDGED, "init": "torch"}
 TUNED = {
     2: (LOW, HIGH),
     4: (LOW, HIGH),

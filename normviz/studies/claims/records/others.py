@@ -8,7 +8,7 @@ from ..evidence import FINAL, HELD_OUT, Sample, recording_of
 from ..numbers import HALF, final, tuned
 from ..record import Claim, Curve, Number, Strip
 from ..rule import All, Less, Most, Part, Same
-from .quality import EQUAL, PROSE
+from .quality import EQUAL, JUDGED, MORE
 
 RATES = "0.001,0.002,0.004,0.008,0.016"
 
@@ -65,10 +65,10 @@ CLAIMS = (
         {
             f"{norm}{key}": {"label": f"{label}, {words}", "norm": norm, **settings}
             for key, words, settings in (
-                ("", "Markov", {"lr": "0.001,0.002,0.004,0.008,0.016", "steps": "300"}),
-                ("_prose", "prose", {"lr": "0.004,0.008,0.016,0.032", **PROSE}),
+                ("", "Markov", {"lr": "0.001,0.002,0.004,0.008,0.016", "steps": "300", **MORE}),
+                ("_prose", "prose", {"lr": "0.004,0.008,0.016,0.032", **JUDGED}),
                 ("_deep", "48 blocks", {"depth": "48", "lr": "0.0005,0.001,0.002,0.004", "steps": "400",
-                                        "schedule": "linear"}),
+                                        "schedule": "linear", **MORE}),
             )
             for norm, label in (("dyt", "DyT"), ("layernorm", "LayerNorm"))
         },

@@ -6,7 +6,7 @@ from ..evidence import HELD_OUT, SPIKE, Quantity, Sample, at, greatest, lab
 from ..numbers import best_rate, depth_slope, minus, over, tuned, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Correlated, Less, LessInMost, Most, Part
-from .quality import PROSE, SMALL
+from .quality import JUDGED, PROSE, SMALL
 
 NATS = "nats"
 GROWN = {
@@ -396,7 +396,7 @@ CLAIMS = (
         "Singhal and Kim 2025, arXiv:2511.10566, abstract (fine-tuning on noisy labels)",
         {
             f"{arm}_{norm}": {"label": f"{label} {words}", "scheme": arm, "init": "torch", "norm": norm,
-                              "lr": rates, **PROSE}
+                              "lr": rates, **JUDGED}
             for (arm, label), rates in (
                 (("post", "Post-LN"), "0.003,0.0045,0.007"), (("pre", "Pre-LN"), "0.007,0.01,0.015"),
             )
