@@ -111,8 +111,9 @@ CLAIMS = (
         "Kimi 2026, arXiv:2603.15031, figure 5 and table 2",
         {
             "attnres": {"label": "Attention residuals", "scheme": "attnres", "depth": "16", "steps": "300",
-                        "lr": RATES},
-            "pre": {"label": "Pre-LN", "scheme": "pre", "depth": "16", "steps": "300", "lr": RATES},
+                        "lr": RATES, **MORE},
+            "pre": {"label": "Pre-LN", "scheme": "pre", "depth": "16", "steps": "300", "lr": RATES,
+                    **MORE},
         },
         {
             "start": unevenness("attnres", "attention residuals, step 0", 0),

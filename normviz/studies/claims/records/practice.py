@@ -6,7 +6,7 @@ from ..evidence import HELD_OUT, SPIKE, Quantity, Sample, at, greatest, lab
 from ..numbers import best_rate, depth_slope, minus, over, tuned, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import Between, Correlated, Less, LessInMost, Most, Part
-from .quality import JUDGED, PROSE, SMALL
+from .quality import JUDGED, MORE, PROSE, SMALL
 
 NATS = "nats"
 GROWN = {
@@ -147,7 +147,7 @@ CLAIMS = (
         "SiameseNorm 2026, arXiv:2602.08064, abstract",
         {
             arm: {"label": label, "scheme": arm, "depth": "8",
-                  "lr": "0.002,0.004,0.008,0.016,0.032"}
+                  "lr": "0.002,0.004,0.008,0.016,0.032", **MORE}
             for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"), ("pre", "Pre-LN"))
         },
         {
@@ -191,7 +191,7 @@ CLAIMS = (
         "tested)",
         {
             arm: {"label": label, "scheme": arm, "depth": "6", "steps": "300",
-                  "lr": "0.004,0.008,0.016,0.032"}
+                  "lr": "0.004,0.008,0.016,0.032", **MORE}
             for arm, label in (("hyper", "Hyper-connections"), ("pre", "Pre-LN"))
         },
         {**tuned("hyper", "hyper-connections"), **tuned("pre", "Pre-LN")},
@@ -253,7 +253,8 @@ CLAIMS = (
         "Abouzeid 2026, arXiv:2604.01563, abstract (1B parameters, 0.31 and 0.97 nats)",
         {
             f"{norm}_{optimizer}": {"label": f"{label}, {name}", "norm": norm, "optimizer": optimizer,
-                                    "depth": "6", "steps": "300", "lr": "0.001,0.002,0.004,0.008,0.016"}
+                                    "depth": "6", "steps": "300", "lr": "0.001,0.002,0.004,0.008,0.016",
+                                    **MORE}
             for norm, label in NORMS.items()
             for optimizer, name in OPTIMIZERS.items()
         },

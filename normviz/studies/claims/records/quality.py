@@ -298,10 +298,10 @@ CLAIMS = (
         "Of LayerNorm's two parts, re-scaling does the work and re-centring contributes little.",
         "Zhang and Sennrich 2019, arXiv:1910.07467",
         {
-            **{norm: {"label": f"{label}, Markov", "norm": norm} for norm, label in NORMS.items()
+            **{norm: {"label": f"{label}, Markov", "norm": norm, **MORE} for norm, label in NORMS.items()
                if norm != "layernorm"},
             **{f"{norm}_post": {"label": f"{label}, Post-LN", "norm": norm, "scheme": "post",
-                                "init": "torch"}
+                                "init": "torch", **MORE}
                for norm, label in NORMS.items() if norm != "layernorm"},
         },
         {

@@ -6,9 +6,10 @@ from ..evidence import FINAL, HELD_OUT, at, greatest, quotient
 from ..numbers import HALF, final, held_out, over, rate, sensitivity, tuned, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import All, Less, LessInMost, Most, NotWorse, Part
+from .quality import MORE
 
 RATES = "0.001,0.003,0.01,0.03,0.1,0.3"
-SHORT = {"lr": RATES, "steps": "300"}
+SHORT = {"lr": RATES, "steps": "300", **MORE}
 FINE = {"lr": "0.004,0.008,0.016,0.032,0.064,0.128,0.256", "steps": "300", "schedule": "linear"}
 FIRST_LAST = quotient("grad_block", 0, 1, -1)
 MAP = {"init": "torch", "depth": "2,12,36", "steps": "300", "schedule": "linear",
@@ -111,8 +112,8 @@ CLAIMS = (
         "rates train, and the loss ends lower and varies less over seeds than Pre-LN's.",
         "Kim et al. 2025, arXiv:2502.02732",
         {
-            "pre": {"label": "Pre-LN", "scheme": "pre", **FINE},
-            "peri": {"label": "Peri-LN", "scheme": "peri", **FINE},
+            "pre": {"label": "Pre-LN", "scheme": "pre", **FINE, **MORE},
+            "peri": {"label": "Peri-LN", "scheme": "peri", **FINE, **MORE},
         },
         {
             **{
@@ -169,9 +170,9 @@ CLAIMS = (
             "on": {"label": "with QK-norm", "scheme": "resp", "qk_norm": "on", "depth": "12,24,48",
                    "steps": "0"},
             "off_run": {"label": "Res-post-norm, trained", "scheme": "resp", "depth": "16",
-                        "steps": "400"},
+                        "steps": "400", **MORE},
             "on_run": {"label": "with QK-norm, trained", "scheme": "resp", "qk_norm": "on",
-                       "depth": "16", "steps": "400"},
+                       "depth": "16", "steps": "400", **MORE},
         },
         {
             "off24": Number("gradient, first over last of 24 blocks",
@@ -252,7 +253,7 @@ CLAIMS = (
         "teaching material; Ding et al. 2021, arXiv:2105.13290",
         {
             arm: {"label": label, "scheme": arm, "init": "torch", "lr": rates, "steps": "400",
-                  "schedule": "linear"}
+                  "schedule": "linear", **MORE}
             for arm, label, rates in (
                 ("sandwich", "Sandwich-LN", "0.004,0.008,0.016,0.032,0.064,0.128,0.256"),
                 ("pre", "Pre-LN", "0.004,0.008,0.016,0.032,0.064,0.128,0.256"),
