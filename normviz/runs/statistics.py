@@ -48,11 +48,15 @@ class Interval:
 
 
 def interval(
-    values: Sequence[float], ratio: bool = False, confidence: Confidence = "95 %"
+    values: Sequence[float],
+    ratio: bool = False,
+    confidence: Confidence = "95 %",
+    variance: float | None = None,
 ) -> Interval | None:
     """Student's interval of the mean; with `ratio` of the geometric mean. None for fewer than two numbers,
-    where one is not finite, or, of ratios, not above 0."""
-    return _interval(tuple(values), ratio, confidence)
+    where one is not finite, or, of ratios, not above 0. `variance` is that of the mean (of ratios of its
+    logarithm) where it is not the one over the numbers; None where it is not finite."""
+    return _interval(tuple(values), ratio, confidence, variance)
 
 
 def _student(n: int, confidence: Confidence) -> float:
@@ -65,12 +69,20 @@ def _student(n: int, confidence: Confidence) -> float:
 
 
 @lru_cache(4096)  # the page of the claims asks for the same ones again and again
-def _interval(values: tuple[float, ...], ratio: bool, confidence: Confidence) -> Interval | None:
+def _interval(
+    values: tuple[float, ...], ratio: bool, confidence: Confidence, variance: float | None
+) -> Interval | None:
     n = len(values)
-    if n < 2 or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values):
+    if (
+        n < 2
+        or not math.isfinite(variance or 0.0)
+        or not all(math.isfinite(x) and (x > 0 or not ratio) for x in values)
+    ):
         return None
     numbers = [math.log(x) for x in values] if ratio else list(values)
-    half = _student(n - 1, confidence) * stdev(numbers) / math.sqrt(n)
+    if variance is None:
+        variance = stdev(numbers) ** 2 / n
+    half = _student(n - 1, confidence) * math.sqrt(variance)
     mean = fmean(numbers)
     shown = math.exp if ratio else float
     return Interval(shown(mean), shown(mean - half), shown(mean + half), n)

@@ -629,8 +629,8 @@ MUTATIONS = (
         "disabled check: a run that still fell decides a claim", "tests/studies/claims/test_claims.py",
     ),
     Mutation(
-        "rate-chosen-on-the-judge", "normviz/studies/claims/numbers.py",
-        "for choosing_sample in sample.others", "for choosing_sample in (sample,)",
+        "rate-chosen-on-the-judge", "normviz/studies/claims/choice.py",
+        "_lowest(tried, 1 - np.eye(n))", "_lowest(tried, np.eye(n))",
         "a rate is chosen on the seed that it is judged on", "tests/studies/claims",
     ),
     # choose

@@ -47,7 +47,7 @@ SMALL = Claim(
 TUNED = Claim(
     "T5",
     "A tuned claim",
-    "One block learns at the rate that was chosen on other seeds.",
+    "One block learns at the rate that is chosen on the other seeds.",
     "the tests",
     {"pre": {"label": "Pre-LN", "scheme": "pre", **TINY, "depth": "1", "lr": "0.0001,0.03"}},
     tuned("pre", "Pre-LN"),
@@ -55,7 +55,6 @@ TUNED = Claim(
     "At {pre_rate} it ends at {pre}.",
     Curve("lr", HELD_OUT, log_y=False),
     seeds=3,
-    choosing=2,
 )
 
 COUNTED = Claim(

@@ -14,6 +14,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from normviz.studies.claims import Claim
+from normviz.studies.claims.choice import filled, redrawn
+from normviz.studies.claims.evidence import HELD_OUT
+from normviz.studies.claims.numbers import tuned
+from normviz.studies.claims.record import Curve
 from normviz.studies.claims.rule import (
     Between,
     Correlated,
@@ -85,6 +90,23 @@ def grid(share: float, reverse: float = 0.0) -> Callable[[Generator, tuple[int, 
     return draw
 
 
+RATES = (0.001, 0.002, 0.003, 0.004, 0.005)
+TUNED = Claim(
+    "T", "", "", "",
+    {arm: {"scheme": "pre", "lr": ",".join(map(str, RATES)), "steps": "10"} for arm in "ab"},
+    {**tuned("a", "a"), **tuned("b", "b")}, (), "", Curve("lr", HELD_OUT),
+)  # fmt: skip
+
+
+def at_rates(difference: float, *means: float) -> Callable[[Generator, tuple[int, int]], Drawn]:
+    """Two arms at five rates with these means, and standard deviation 1; the first differs by this much."""
+    return lambda rng, shape: {
+        f"{arm} at {rate:g}": rng.normal(mean + apart, 1, shape)
+        for arm, apart in (("a", difference), ("b", 0.0))
+        for rate, mean in zip(RATES, means, strict=True)
+    }
+
+
 def correlated(rank: float, placements: int) -> Callable[[Generator, tuple[int, int]], Drawn]:
     """Rank correlations over placements drawn from those of which it is `rank`; the seeds repeat them."""
 
@@ -121,6 +143,10 @@ CASES = (
     Case("worse by the limit", NotWorse("a", "b", 0.5), pairs(0.5, 0.4), "limit"),
     Case("same, equal", Same("a", "b", 0.5), pairs(0.0, 0.4), "true"),
     Case("correlation on the limit", Correlated("a", high=0.5, placements=8), correlated(0.5, 8), "limit"),
+    Case("tuned, rates alike", Less("a", "b"), at_rates(0, 0, 0, 0, 0, 0), "limit"),
+    Case("tuned, two rates alike", Less("a", "b"), at_rates(0, 1.2, 0.3, 0, 0.1, 1.5), "limit"),
+    Case("tuned, one rate best", Less("a", "b"), at_rates(0, 8, 3, 0, 3, 8), "limit"),
+    Case("tuned, less by 2 sd", Less("a", "b"), at_rates(-2, 1.2, 0.3, 0, 0.1, 1.5), "true"),
     Case("apart by the limit", Same("a", "b", 0.5), pairs(0.5, 0.4), "limit"),
 )  # fmt: skip
 
@@ -130,8 +156,15 @@ def shares(case: Case, seeds: int, draws: int) -> dict[str, float]:
     rng = np.random.default_rng([seeds, *case.label.encode()])
     drawn = case.draw(rng, (draws, seeds))
     rows = [{name: values[k].tolist() for name, values in drawn.items()} for k in range(draws)]
-    outcomes = [case.check.judge(row).outcome for row in rows]
+    outcomes = [_outcome(case, row) for row in rows]
     return {word: outcomes.count(word) / draws for word in set(outcomes)}
+
+
+def _outcome(case: Case, row: dict[str, list[float]]) -> str:
+    if row.keys() != set(TUNED.read):
+        return case.check.judge(row).outcome
+    numbers = filled(TUNED, row)
+    return case.check.judge(numbers, redrawn(TUNED, numbers)).outcome
 
 
 def wrong(case: Case, found: dict[str, float]) -> float:

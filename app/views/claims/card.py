@@ -83,10 +83,14 @@ def _rule(claim: Claim) -> None:
         for arm, words in claim.settings().items():
             settings = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
-        others = f" and {claim.choosing} others that choose the rates" if claim.choosing else ""
+        chosen = (
+            " Rates are chosen for each seed on all other seeds, and the intervals include that choice."
+            if claim.tuned
+            else ""
+        )
         st.caption(
-            f"{len(claim.cells())} runs for each set of seeds: {claim.seeds} that judge{others}. Other "
-            "settings are the defaults."
+            f"{len(claim.cells())} runs for each set of {claim.seeds} seeds.{chosen} Other settings are the "
+            "defaults."
         )
         st.code(f"normviz claims run {claim.key}", language="bash")
 

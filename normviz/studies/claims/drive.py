@@ -7,11 +7,8 @@ own, anew each time, and the store is only used for what links open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import lru_cache
-
-import numpy as np
 
 from ...config import ENGINE
 from ...cores import cores
@@ -21,11 +18,12 @@ from ...runs.store import Store
 from ...runs.store.cells import reading
 from ..maps import Began, Cell, Done, Reused, sweep
 from ..maps.drive import stored
+from .choice import filled
 from .evidence import CellResult, Sample
 from .figure import series
 from .lab_process import Reading, measure_all
-from .record import APART, Claim
-from .stored import ClaimResult
+from .record import Claim
+from .stored import ClaimResult, changed
 
 News = Reused | Began | Done | Reading | ClaimResult
 
@@ -48,6 +46,10 @@ def run(
     Runs that ship do not count: what comes out is held against them.
     Raises ClaimError where a run failed.
     """
+    if claim.tuned and (seeds or claim.seeds) < 2:
+        raise ClaimError(
+            f"{claim.key} chooses the learning rates of each seed on the other seeds: give it 2 seeds or more"
+        )
     readings: dict[str, dict[str, float]] = {}
     seconds, failures = 0.0, list[str]()
     cells = claim.cells(seeds, first)
@@ -79,8 +81,7 @@ def result(
     first: int = 0,
 ) -> ClaimResult:
     """The claim's numbers and figure from its cells by key."""
-    others = _samples(claim, results, claim.choosing, first + APART) if claim.choosing else []
-    samples = [replace(sample, others=others) for sample in _samples(claim, results, seeds, first)]
+    samples = _samples(claim, results, seeds, first)
     fallen = [sample.fallen() for sample in samples]
     numbers = _numbers(claim, samples)
     points = [
@@ -96,11 +97,7 @@ def result(
         arms=claim.settings(),
         rule=claim.rule_words(),
         numbers=numbers,
-        fallen={
-            name: values
-            for name, values in _numbers(claim, fallen).items()
-            if not np.array_equal(values, numbers[name], equal_nan=True)
-        },
+        fallen=changed(_numbers(claim, fallen), numbers),
         figure=series(claim, samples, numbers),
         runs=[] if claim.lab else sorted(results),
         tape=sum(p.engine == "tape" for p in points),
@@ -125,10 +122,8 @@ def _samples(claim: Claim, results: dict[str, CellResult], seeds: int, first: in
 
 
 def _numbers(claim: Claim, samples: Sequence[Sample]) -> dict[str, list[float]]:
-    return {
-        name: [float(number.of(sample)) for sample in samples]
-        for name, number in claim.numbers.items()
-    }
+    read = {name: [float(of(sample)) for sample in samples] for name, of in claim.read.items()}
+    return filled(claim, read)
 
 
 def keys(claim: Claim) -> list[str]:

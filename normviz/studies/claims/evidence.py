@@ -68,18 +68,13 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Sample:
-    """The cells of one seed by arm, each arm's in the order of its axes.
-
-    `others` are the samples of the seeds on which learning rates are chosen.
-    """
+    """The cells of one seed by arm, each arm's in the order of its axes."""
 
     arms: Mapping[str, Sequence[CellResult]]
-    others: Sequence[Sample] = ()
 
     def fallen(self) -> Sample:
         """The same, as it would be if all runs that still fell came down to the floor."""
-        arms = {arm: [cell.fallen() for cell in cells] for arm, cells in self.arms.items()}
-        return Sample(arms, self.others)
+        return Sample({arm: [cell.fallen() for cell in cells] for arm, cells in self.arms.items()})
 
     def runs(self, arm: str, **where: object) -> list[CellResult]:
         """The cells of an arm that have these settings."""

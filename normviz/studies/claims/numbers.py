@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..maps.summary import wortsman
 from .evidence import FINAL, HELD_OUT, Quantity, Sample, lifetime, recording_of, trains
-from .record import Number
+from .record import ChosenRate, Number, Tuned
 
 Of = Callable[[Sample], float]
 Floats = NDArray[Any]
@@ -64,28 +64,6 @@ def _fitted(xs: Floats, ys: Floats) -> tuple[float, float]:
     """Slope and sum of squared errors of the least-squares line."""
     slope, start = np.polyfit(xs, ys, 1)
     return float(slope), float(np.sum((ys - slope * xs - start) ** 2))
-
-
-def chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> Of:
-    """The rate whose mean quantity over the seeds on which rates are chosen is the lowest."""
-
-    def of(sample: Sample) -> float:
-        rates = sorted({run.config.lr for run in sample.runs(arm, **where)})
-        return min(
-            rates,
-            key=lambda lr: fmean(
-                quantity.of(choosing_sample.run(arm, lr=lr, **where))
-                for choosing_sample in sample.others
-            ),
-        )
-
-    return of
-
-
-def at_chosen_rate(arm: str, quantity: Quantity = HELD_OUT, **where: object) -> Of:
-    """A quantity of the cell with the rate that was chosen on other seeds."""
-    rate = chosen_rate(arm, quantity, **where)
-    return lambda sample: quantity.of(sample.run(arm, lr=rate(sample), **where))
 
 
 def largest(arm: str, name: str, **where: object) -> Of:
@@ -173,19 +151,15 @@ def held_out(arm: str, words: str, **where: object) -> Number:
 def tuned(
     arm: str, words: str, quantity: Quantity = HELD_OUT, key: str = "", **where: object
 ) -> dict[str, Number]:
-    """The rate of an arm that was chosen on other seeds, and the quantity at it; named `key` or as it is."""
+    """An arm's rate that is chosen on the other seeds, and the quantity at it; named `key` or as the arm."""
     name = key or arm
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
     return {
-        f"{name}_rate": Number(
-            f"rate chosen on other seeds, {words}",
-            chosen_rate(arm, quantity, **where), "g", rates=(arm, where),
-        ),
+        f"{name}_rate": Number(f"rate chosen on the other seeds, {words}", ChosenRate(name), "g"),
         name: Number(
-            f"{quantity.label} at the chosen rate, {words}",
-            at_chosen_rate(arm, quantity, **where), form, unit,
+            f"{quantity.label} at the chosen rate, {words}", Tuned(arm, quantity, where), form, unit
         ),
-    }  # fmt: skip
+    }
 
 
 def steps_until(arm: str, words: str, level: float, **where: object) -> Number:

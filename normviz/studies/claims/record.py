@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 from ...catalog import SCHEMES
 from ...catalog.models import census
@@ -34,9 +35,6 @@ QUESTIONS = {
 }
 """The questions that claims are grouped by, in the order of the page."""
 
-APART = 50
-"""How far the seeds that choose a learning rate lie behind the first of those that judge."""
-
 RUN_SECONDS, SEVERAL = 0.1, 2.0
 """Seconds of a run in addition to its steps, to build its model; and up to how many times what is estimated a
 placement of several streams takes."""
@@ -49,15 +47,40 @@ Pick = tuple[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """A quantity at a learning rate that is chosen for each seed: of an arm's cells with these settings the
+    rate with the lowest mean over the other seeds."""
+
+    arm: str
+    quantity: Quantity
+    where: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ChosenRate:
+    """The rates that were chosen for the tuned number of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Combined:
+    """One tuned number and another combined, seed by seed."""
+
+    combine: Callable[[Any, Any], Any]
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
 class Number:
-    """A number that each seed gives. `label` is its row in tables; `form` formats it. Of a rate that was
-    chosen `rates` is the arm, and the settings of its cells, that it was chosen from."""
+    """A number that each seed gives: read off its runs, at a rate that is chosen on the other seeds, or of
+    two such numbers. `label` is its row in tables; `form` formats it."""
 
     label: str
-    of: Callable[[Sample], float]
+    of: Callable[[Sample], float] | Tuned | ChosenRate | Combined
     form: str = ".2f"
     unit: str = ""
-    rates: Pick | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +157,6 @@ class Claim:
     general  whether it says something of all cases, so that one false part contradicts it
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
-    choosing the number of other seeds on which learning rates are chosen
     changed  what was changed in experiment or rule after a first result, and why
     lab      key of `normviz.studies.labs`, for a quantity that training runs don't record (a timing)
     open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell; by default
@@ -158,7 +180,6 @@ class Claim:
     figure: Curve | Layers | Strip | Scatter
     theory: tuple[Theory, ...] = ()
     seeds: int = 5
-    choosing: int = 0
     changed: str = ""
     lab: str = ""
     open_: tuple[Pick, ...] = ()
@@ -209,16 +230,34 @@ class Claim:
         return grid_of({**self.settings()[arm], "seeds": str(seeds or self.seeds)}, base)
 
     def cells(self, seeds: int | None = None, first: int = 0) -> tuple[Cell, ...]:
-        """The runs of all arms in the order of execution, each config once; those of the seeds that
-        choose come last."""
-        asked = [(seeds or self.seeds, first)]
-        asked += [(self.choosing, first + APART)] if self.choosing else []
+        """The runs of all arms in the order of execution, each config once."""
         cells: dict[str, Cell] = {}
         for arm in self.arms:
-            for n, start in asked:
-                for cell in self.grid(arm, n, start).cells:
-                    cells.setdefault(cell.key, cell)
+            for cell in self.grid(arm, seeds, first).cells:
+                cells.setdefault(cell.key, cell)
         return tuple(cells.values())
+
+    @cached_property
+    def tuned(self) -> Mapping[str, Tuned]:
+        """Its numbers at rates that are chosen, by name."""
+        return {n: number.of for n, number in self.numbers.items() if isinstance(number.of, Tuned)}
+
+    def rates(self, tuned: Tuned) -> list[float]:
+        """The rates that a tuned number is chosen from."""
+        cells = self.grid(tuned.arm, 1).cells
+        return sorted({cell.config.lr for cell in cells if fits(cell.config, tuned.where)})
+
+    @cached_property
+    def read(self) -> Mapping[str, Callable[[Sample], float]]:
+        """What is read off the runs of a seed, by name: of a tuned number its quantity at each rate."""
+        read = dict[str, Callable[[Sample], float]]()
+        for name, number in self.numbers.items():
+            if isinstance(number.of, Tuned):
+                for rate in self.rates(number.of):
+                    read[read_name(name, rate)] = _at_rate(number.of, rate)
+            elif not isinstance(number.of, ChosenRate | Combined):
+                read[name] = number.of
+        return read
 
     def whole(self, seeds: int | None = None, first: int = 0) -> Grid:
         """All its runs as one grid without axes, as a sweep takes it."""
@@ -237,17 +276,18 @@ class Claim:
         """The duel that shows the claim: the runs that `open_` selects, of the first seed, at the rates that
         a result's numbers say were chosen."""
         picks = self.open_ or tuple((arm, {}) for arm in self.arms)
-        return self.duel([(arm, self._at_rate(arm, where, numbers)) for arm, where in picks])
+        return self.duel([(arm, self._with_rate(arm, where, numbers)) for arm, where in picks])
 
-    def _at_rate(
+    def _with_rate(
         self, arm: str, where: Mapping[str, object], numbers: Numbers
     ) -> Mapping[str, object]:
         """These settings, with the rate that was chosen for their cells if one was and they have none."""
         rates = [
             numbers[name][0]
             for name, number in self.numbers.items()
-            if number.rates and number.rates[0] == arm and name in numbers
-            and number.rates[1].items() <= where.items()
+            if isinstance(number.of, ChosenRate) and name in numbers
+            for tuned in [self.tuned[number.of.name]]
+            if tuned.arm == arm and tuned.where.items() <= where.items()
         ]  # fmt: skip
         return {"lr": rates[0], **where} if rates else where
 
@@ -282,6 +322,15 @@ def _estimated(claim: Claim, seeds: int) -> float:
 def _is_one_stream(cell: Cell) -> bool:
     scheme = cell.config.scheme
     return scheme not in SCHEMES or SCHEMES[scheme].streams == "one"
+
+
+def read_name(name: str, rate: float) -> str:
+    """What a tuned number at one rate is called among the numbers of a result."""
+    return f"{name} at {rate:g}"
+
+
+def _at_rate(tuned: Tuned, rate: float) -> Callable[[Sample], float]:
+    return lambda sample: tuned.quantity.of(sample.run(tuned.arm, lr=rate, **tuned.where))
 
 
 def fits(config: RunConfig, where: Mapping[str, object]) -> bool:

@@ -15,6 +15,9 @@ rate on a grid, a number of steps that is infinite where the goal was not reache
 no seed changes. `Correlated` is for a correlation over placements, which more seeds of the same placements
 do not make surer. `python -m tests.bench.rules` measures how often each is wrong on simulated data.
 
+Where learning rates are chosen on the other seeds, an interval of a mean includes the choice: its variance is
+that of the mean over seeds that are drawn again, with rates chosen on them again (`choice`).
+
 A run that still falls has not failed. Its numbers are known as measured and as they would be if the run came
 down to the floor, and a check is decided only if it has the same outcome for both.
 
@@ -35,7 +38,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean, median
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...runs.statistics import Z95, Confidence, Interval, interval, is_majority
 
@@ -47,6 +53,19 @@ Numbers = Mapping[str, Sequence[float]]
 Labels = Mapping[str, str]
 SEEDS = 3
 """Seeds that an interval of a mean needs."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The numbers at chosen learning rates of seeds that are drawn again from the same ones (bootstrap), with
+    rates chosen on them again: arrays [draws, seeds]. `seeds` are the indices of those that were drawn."""
+
+    numbers: Mapping[str, NDArray[Any]]
+    seeds: NDArray[np.intp]
+
+    def of(self, name: str, values: Sequence[float]) -> NDArray[Any]:
+        """A number of the seeds that were drawn; where no rate is chosen for it, of its values."""
+        return self.numbers[name] if name in self.numbers else np.asarray(values)[self.seeds]
 
 
 @dataclass(frozen=True)
@@ -83,6 +102,23 @@ class OfTwo:
         """Names of the numbers that the check reads."""
         return self.name, self.other
 
+    def difference(
+        self, numbers: Numbers, drawn: Drawn | None, confidence: Confidence = "95 %"
+    ) -> Interval | None:
+        """The interval of the mean difference over pairs of seeds."""
+        values, others = numbers[self.name], numbers[self.other]
+        differences = [a - b for a, b in zip(values, others, strict=True)]
+        return interval(differences, confidence=confidence, variance=self.variance(numbers, drawn))
+
+    def variance(self, numbers: Numbers, drawn: Drawn | None, ratio: bool = False) -> float | None:
+        """The variance of the mean difference (with `ratio` of the logarithm of the quotient) where rates are
+        chosen; None where none is."""
+        if drawn is None or not {self.name, self.other} & drawn.numbers.keys():
+            return None
+        values, others = (drawn.of(name, numbers[name]) for name in self.names)
+        with np.errstate(all="ignore"):
+            return _variance(np.log(values / others) if ratio else values - others)
+
 
 @dataclass(frozen=True)
 class Between(OfOne):
@@ -90,15 +126,22 @@ class Between(OfOne):
 
     ratio: bool = False
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval of the mean. A number that is not finite leaves it undecided."""
         values = numbers[self.name]
         if few := _few(values, SEEDS):
             return few
-        mean = interval(values, self.ratio)
+        mean = interval(values, self.ratio, variance=self._variance(drawn))
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         return Judgement(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
+
+    def _variance(self, drawn: Drawn | None) -> float | None:
+        if drawn is None or self.name not in drawn.numbers:
+            return None
+        values = drawn.numbers[self.name]
+        with np.errstate(all="ignore"):
+            return _variance(np.log(values) if self.ratio else values)
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -111,7 +154,7 @@ class Between(OfOne):
 class Most(OfOne):
     """In most seeds the number lies from `low` to `high`."""
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By a sign test over the seeds. What is not a number lies nowhere."""
         values = numbers[self.name]
         inside = sum(self.low <= x <= self.high for x in values)
@@ -133,7 +176,7 @@ class Correlated(OfOne):
 
     placements: int = 0
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval over placements of the mean over the seeds, whose scatter is not counted (Fisher's
         transformation, with the variance of Bonett and Wright 2000, doi:10.1007/BF02294183)."""
         mean = fmean(numbers[self.name])
@@ -157,7 +200,7 @@ class Correlated(OfOne):
 class Fact(OfOne):
     """A number that no seed changes lies from `low` to `high`."""
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """True or false; undecided where the seeds differ after all."""
         values = set(numbers[self.name])
         if len(values) > 1:
@@ -182,16 +225,19 @@ class Less(OfTwo):
     matters: float = 0.0
     ratio: bool = False
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """False if the other one is less."""
         values, others = numbers[self.name], numbers[self.other]
         if few := _few(values, SEEDS):
             return few
         if self.ratio:
-            mean = interval([_over(a, b) for a, b in zip(values, others, strict=True)], ratio=True)
+            quotients = [_over(a, b) for a, b in zip(values, others, strict=True)]
+            mean = interval(
+                quotients, ratio=True, variance=self.variance(numbers, drawn, ratio=True)
+            )
             equal, size = 1.0, math.log(self.matters) if self.matters else 0.0
         else:
-            mean, equal, size = _difference(values, others), 0.0, self.matters
+            mean, equal, size = self.difference(numbers, drawn), 0.0, self.matters
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         name = "quotient" if self.ratio else "difference"
@@ -217,7 +263,7 @@ class Less(OfTwo):
 class LessInMost(OfTwo):
     """One number is less than another in most pairs of seeds, by a sign test; ties count for neither."""
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """False if the other one is less in most pairs, no difference if most are equal."""
         pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
         less, more = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
@@ -243,12 +289,12 @@ class NotWorse(OfTwo):
 
     by: float
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the 90 % interval, whose ends are one-sided 95 % limits."""
-        values, others = numbers[self.name], numbers[self.other]
+        values = numbers[self.name]
         if few := _few(values, SEEDS):
             return few
-        mean = _difference(values, others, "90 %")
+        mean = self.difference(numbers, drawn, "90 %")
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         return Judgement(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
@@ -267,12 +313,12 @@ class Same(OfTwo):
 
     within: float
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval of the paired difference."""
-        values, others = numbers[self.name], numbers[self.other]
+        values = numbers[self.name]
         if few := _few(values, SEEDS):
             return few
-        mean = _difference(values, others)
+        mean = self.difference(numbers, drawn)
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         return Judgement(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
@@ -296,9 +342,9 @@ class All:
         """Names of the numbers that the check reads."""
         return tuple(dict.fromkeys(name for check in self.checks for name in check.names))
 
-    def judge(self, numbers: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """True if all checks are, false if one is, else undecided."""
-        judgements = [check.judge(numbers) for check in self.checks]
+        judgements = [check.judge(numbers, drawn) for check in self.checks]
         outcomes = {judgement.outcome for judgement in judgements}
         outcome: Outcome = "false" if "false" in outcomes else "undecided"
         if outcomes == {"true"}:
@@ -332,18 +378,16 @@ class Part:
         """The part as a sentence."""
         return f"{self.title}: {self.check.sentence(labels)}"
 
-    def judge(self, numbers: Numbers, fallen: Numbers) -> Judgement:
+    def judge(self, numbers: Numbers, fallen: Numbers, drawn: Drawn | None = None) -> Judgement:
         """Its outcome; undecided where it would change if a run that still fell came down to the floor.
 
         `fallen` has those numbers again, as they would be then.
         """
-        judgement = self.check.judge(numbers)
-        choices = [
-            (name, numbers[name], fallen[name]) for name in self.check.names if name in fallen
-        ]
-        for values in product(*((measured, lower) for _, measured, lower in choices)):
-            other = {name: value for (name, _, _), value in zip(choices, values, strict=True)}
-            if self.check.judge({**numbers, **other}).outcome != judgement.outcome:
+        judgement = self.check.judge(numbers, drawn)
+        names = [name for name in self.check.names if name in fallen]
+        for values in product(*((numbers[name], fallen[name]) for name in names)):
+            other = dict(zip(names, values, strict=True))
+            if self.check.judge({**numbers, **other}, drawn).outcome != judgement.outcome:
                 return Judgement(
                     "undecided", f"{judgement.evidence}; a run that it reads still fell"
                 )
@@ -402,12 +446,16 @@ def _outcomes(parts: Sequence[Judged]) -> tuple[list[Outcome], list[Outcome]]:
 
 
 def judge(
-    rule: Sequence[Part], numbers: Numbers, fallen: Numbers | None = None, general: bool = False
+    rule: Sequence[Part],
+    numbers: Numbers,
+    fallen: Numbers | None = None,
+    general: bool = False,
+    drawn: Drawn | None = None,
 ) -> ClaimVerdict:
     """The verdict of a rule; `numbers` holds one list of seeds per name, and `fallen` those again that a
     run that still fell could change (see `Part.judge`). A `general` claim is contradicted by one false
     part."""
-    parts = tuple(Judged(part, part.judge(numbers, fallen or {})) for part in rule)
+    parts = tuple(Judged(part, part.judge(numbers, fallen or {}, drawn)) for part in rule)
     core, controls = (set(outcomes) for outcomes in _outcomes(parts))
     kind: Kind = "undecided"
     if "false" in core and (general or "true" not in core):
@@ -446,11 +494,10 @@ def _few(values: Sequence[float], needed: int) -> Judgement | None:
     return Judgement("undecided", f"{n} seeds, needed are {needed}") if n < needed else None
 
 
-def _difference(
-    values: Sequence[float], others: Sequence[float], confidence: Confidence = "95 %"
-) -> Interval | None:
-    differences = [a - b for a, b in zip(values, others, strict=True)]
-    return interval(differences, confidence=confidence)
+def _variance(drawn: NDArray[Any]) -> float:
+    """Of the mean over the seeds, of which each draw has one; as many as the seeds would be without bias."""
+    n = drawn.shape[1]
+    return float(np.var(np.mean(drawn, axis=1))) * n / (n - 1)
 
 
 def _over(a: float, b: float) -> float:

@@ -12,10 +12,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from ...catalog import TASKS
 from ...config import ENGINE, RunConfig
 from ...home import shipped
-from .record import Claim, Number, Scatter, Strip
+from .choice import filled
+from .record import ChosenRate, Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
 SECOND = "second"
@@ -42,7 +45,7 @@ class ClaimResult:
     engine   the version of the engine that trained its runs
     rule     the rule's sentences when it was run, and `arms` the settings of its arms: where either
              has changed since, it needs a new run
-    numbers  by name, a number a seed
+    numbers  by name, a number a seed; of a tuned number its values at each rate as well
     fallen   those of them again that differ if all runs that still fell came down to the floor
     first    the first of the seeds that judge
     sets     of results that were pooled the first seed and the number of seeds of each
@@ -82,7 +85,9 @@ class ClaimResult:
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
-        return judge(claim.rule, self.numbers, self.fallen, claim.general)
+        return judge(
+            claim.rule, self.numbers, self.fallen, claim.general, redrawn(claim, self.numbers)
+        )
 
     def fits(self, claim: Claim) -> bool:
         """Whether it was measured by this engine, in this experiment and for this rule."""
@@ -90,7 +95,7 @@ class ClaimResult:
             self.engine == ENGINE
             and tuple(self.rule) == claim.rule_words()
             and self.arms == claim.settings()
-            and set(self.numbers) == set(claim.numbers)
+            and set(self.numbers) == {*claim.numbers, *claim.read}
         )
 
 
@@ -105,7 +110,7 @@ def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> d
 
 def _in_words(number: Number, values: Sequence[float], seeds: bool = False) -> str:
     """Of a rate that was chosen all that were: each set of seeds has one."""
-    if number.rates:
+    if isinstance(number.of, ChosenRate):
         return " and ".join(format(rate, number.form) for rate in dict.fromkeys(values))
     return value_sentence(values, number.form, seeds) + _unit(number, median(values))
 
@@ -123,7 +128,7 @@ def finding(claim: Claim, result: ClaimResult) -> str:
     if outcomes != verdict.outcomes:
         return f"{claim.label}: {verdict.sentence}."
     words = {
-        name: _in_words(number, values if number.rates else [median(values)])
+        name: _in_words(number, values if isinstance(number.of, ChosenRate) else [median(values)])
         for name, number in claim.numbers.items()
         for values in [result.numbers[name]]
     }
@@ -165,9 +170,9 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     """For what the chosen learning rate is the lowest or the highest of those that were tried."""
     labels = []
     for name, number in claim.numbers.items():
-        if number.rates:
-            tried = {cell.config.lr for cell in claim.grid(number.rates[0], 1).cells}
-            if {*result.numbers[name]} & {min(tried), max(tried)}:
+        if isinstance(number.of, ChosenRate):
+            tried = claim.rates(claim.tuned[number.of.name])
+            if {*result.numbers[name]} & {tried[0], tried[-1]}:
                 labels.append(number.label.split(", ", 1)[1])
     return labels
 
@@ -236,11 +241,14 @@ def pooled(claim: Claim, sets: Sequence[ClaimResult]) -> ClaimResult:
     first, *others = sets
     if not others:
         return first
-    numbers = {name: [x for one in sets for x in one.numbers[name]] for name in first.numbers}
-    fallen = {
+    numbers = filled(
+        claim, {name: [x for one in sets for x in one.numbers[name]] for name in claim.read}
+    )
+    fell = {
         name: [x for one in sets for x in one.fallen.get(name, one.numbers[name])]
-        for name in dict.fromkeys(name for one in sets for name in one.fallen)
+        for name in claim.read
     }
+    fallen = changed(filled(claim, fell), numbers)
     figure = first.figure
     if isinstance(claim.figure, Strip):
         figure = [replace(row, y=[numbers[row.arm]]) for row in first.figure]
@@ -254,6 +262,15 @@ def pooled(claim: Claim, sets: Sequence[ClaimResult]) -> ClaimResult:
         figure=figure,
         sets=tuple((one.first, one.seeds) for one in sets),
     )
+
+
+def changed(numbers: Numbers, others: Numbers) -> dict[str, Sequence[float]]:
+    """Those numbers that differ from others of the same name."""
+    return {
+        name: values
+        for name, values in numbers.items()
+        if not np.array_equal(values, others[name], equal_nan=True)
+    }
 
 
 def shipped_lanes(claim: Claim) -> tuple[RunConfig, ...]:

@@ -32,6 +32,7 @@ from normviz.runs.shipped import adopt
 from normviz.runs.statistics import T90, T95, interval
 from normviz.runs.store import Store
 from normviz.studies.claims import CLAIMS, Claim
+from normviz.studies.claims.choice import filled, redrawn
 from normviz.studies.claims.drive import ClaimError, run, stored_result
 from normviz.studies.claims.evidence import FINAL, CellResult, trains
 from normviz.studies.claims.figure import drawn, linked
@@ -216,7 +217,8 @@ def test_a_check_is_seldom_wrong_and_more_seeds_decide_more() -> None:
     """On simulated seeds: at most one word in twenty is wrong, each of both on a limit itself."""
     for one in CASES:
         with case(one.label):
-            few, many = (shares(one, n, 300) for n in (5, 20))
+            draws = 100 if one.label.startswith("tuned") else 300
+            few, many = (shares(one, n, draws) for n in (5, 20))
             for found in (few, many):
                 if one.truth == "limit":
                     assert max(found.get("true", 0.0), found.get("false", 0.0)) < 0.085
@@ -321,13 +323,32 @@ def test_rates_are_chosen_on_other_seeds_than_those_that_judge(store: Store) -> 
     result, news = finished(store, TUNED, first=7)
     assert result.first == 7
     trained = {cell.config for cell in TUNED.cells(first=7)}
-    assert {one.data_seed for one in trained} == {7, 8, 9, 57, 58} and len(trained) == 10
+    assert {one.data_seed for one in trained} == {7, 8, 9} and len(trained) == 6
     assert {one.init_seed - one.data_seed for one in trained} == {0}
-    assert len([one for one in news if isinstance(one, Done)]) == 10
+    assert len([one for one in news if isinstance(one, Done)]) == 6
     assert result.numbers["pre_rate"] == [0.03] * 3
     judges = [cell for cell in TUNED.cells(first=7) if cell.config.lr == 0.03][:3]
     held = [store.recording(next(store.results(cell.key))).held_out for cell in judges]
     assert sorted(result.numbers["pre"]) == pytest.approx(sorted(held))
+    assert result.numbers["pre at 0.03"] == result.numbers["pre"] < result.numbers["pre at 0.0001"]
+
+
+def test_a_rate_is_the_best_of_all_other_seeds_and_an_interval_includes_the_choice() -> None:
+    tried = {"pre at 0.0001": [1.0, 2.0, 2.0, 2.0], "pre at 0.03": [1.9, 1.9, 1.9, 3.0]}
+    numbers = filled(TUNED, tried)
+    assert numbers["pre_rate"] == [0.0001, 0.0001, 0.0001, 0.0001]
+    assert filled(TUNED, {**tried, "pre at 0.03": [1.5, 1.5, 1.5, 3.0]})["pre_rate"] == [
+        0.0001, 0.0001, 0.0001, 0.03,
+    ]  # fmt: skip
+    check = Between("pre", high=2)
+    alone, with_choice = check.judge(numbers), check.judge(numbers, redrawn(TUNED, numbers))
+    assert alone.outcome == with_choice.outcome == "undecided" and alone != with_choice
+
+
+@pytest.mark.usefixtures("here")
+def test_a_claim_that_chooses_rates_needs_two_seeds(store: Store) -> None:
+    with pytest.raises(ClaimError, match="give it 2 seeds or more"):
+        list(run(store, TUNED, seeds=1))
 
 
 def test_a_run_that_still_falls_is_read_as_if_it_came_down_to_the_floor() -> None:
@@ -474,8 +495,7 @@ def test_a_claim_s_duel_has_runs_of_its_arms_at_the_rates_that_were_chosen() -> 
 def shows_its_runs(claim: Claim) -> None:
     key, result = claim.key, shipped_result(claim)
     assert result is not None
-    chosen = {name: number.rates for name, number in claim.numbers.items() if number.rates}
-    assert bool(chosen) == bool(claim.choosing)
+    chosen = {f"{name}_rate": (tuned.arm, tuned.where) for name, tuned in claim.tuned.items()}
     for lane in shipped_lanes(claim):
         cells = [(arm, cell.config) for arm in claim.arms for cell in claim.grid(arm, 1).cells]
         if claim.lab:  # at step 0; the duel trains what it measured
@@ -516,7 +536,7 @@ def test_no_number_of_a_result_is_typed() -> None:
         configs = [cell.config.model_dump() for cell in claim.cells(1)]
         settings |= {f"{v:g}" for c in configs for v in c.values() if isinstance(v, int | float)}
         settings |= set(re.findall(r"\d+(?:\.\d+)?", claim.sentence + str(claim.rule_words())))
-        settings |= {str(claim.seeds), str(claim.choosing)}
+        settings |= {str(claim.seeds)}
         plain = re.sub(r"\{\w+\}", "", claim.words)
         typed = set(re.findall(r"\d+(?:\.\d+)?", plain)) - settings
         assert typed <= KNOWN.get(claim.key, set()), claim.key

@@ -83,14 +83,13 @@ CLAIMS = (
             Part("On prose they are equal up to 0.02 nats", Same("dyt_prose", "layernorm_prose", EQUAL)),
             Part("With 48 blocks they are equal up to 0.02 nats", Same("dyt_deep", "layernorm_deep", EQUAL)),
         ),
-        "Held-out losses, each at the rate that was best on two other seeds. Pre-LN with 12 blocks on the "
+        "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks on the "
         "Markov task ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 blocks on prose at "
         "{dyt_prose} and {layernorm_prose}; with 48 blocks on the Markov task, where the rate falls to 0, at "
         "{dyt_deep} and {layernorm_deep}. DyT has its usual start of 0.5, which was not tuned.",
         Strip("held-out loss at the chosen rate (nats)",
               ("dyt", "layernorm", "dyt_prose", "layernorm_prose", "dyt_deep", "layernorm_deep")),
         seeds=6,
-        choosing=2,
         open_=(("dyt", {}), ("layernorm", {}), ("dyt_deep", {}), ("layernorm_deep", {})),
         changed="Both norms had LayerNorm's rate, three seeds instead of six, and the training loss. With 48 "
         "blocks the rate was constant up to 0.002 for 300 steps, and a run that still fell left the part "
@@ -131,10 +130,9 @@ CLAIMS = (
         "Over 16 blocks the gradients' standard deviation is {start} of their mean at step 0 and {later} "
         "after 128 steps at a rate of 0.004; in Pre-LN {pre_start} and {pre_later}. The held-out "
         "losses end "
-        "at {loss} and {pre_loss}, each at the rate that was best on two other seeds.",
+        "at {loss} and {pre_loss}, each at the rate that is best on the other seeds.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
-        choosing=2,
         changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss.",
         question="gradient",
         finding=(

@@ -47,7 +47,6 @@ CLAIMS = (
         "({best_off_rate} and {best_on_rate}).",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 150 steps, and the loss at the best rate was no part of the rule.",
-        choosing=3,
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1})),
         question="rate",
         finding=(
@@ -142,7 +141,7 @@ CLAIMS = (
         "From step 0 to the last the stream grows {pre_growth} times in Pre-LN and {peri_growth} times in "
         "Peri-LN, which starts larger; they end at {pre_end} and {peri_end}. The largest rate that "
         "trains is "
-        "{pre_rate} and {peri_rate}. At the rates chosen on other seeds ({pre_best_rate} and "
+        "{pre_rate} and {peri_rate}. At the rates chosen on the other seeds ({pre_best_rate} and "
         "{peri_best_rate}) the held-out losses are {pre_best} and {peri_best}. No part judges how much they "
         "vary over seeds. The duel shows a rate of 0.256, which only Peri-LN bears, and not those rates.",
         Curve("lr", FINAL, log_y=False),
@@ -150,7 +149,6 @@ CLAIMS = (
         "each seed was compared. The rate was constant, and a run that still fell left a part undecided; "
         "now it falls to 0.",
         seeds=8,
-        choosing=3,
         open_=(("pre", {"lr": 0.256}), ("peri", {"lr": 0.256})),
         question="rate",
         finding=(
@@ -282,13 +280,12 @@ CLAIMS = (
         ),
         "PyTorch's initialisation, with which Post-LN trains 12 blocks; rates fall to 0. The largest rate "
         "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "
-        "chosen on other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. The "
+        "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. The "
         "stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 by construction. A norm on "
         "the branch bounds each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, "
         "but not by a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
-        choosing=3,
         everyday=True,
         changed="It was compared with Pre-LN at a rate where Post-LN fails, and called not bounded, although "
         "2L unit steps bound it. The rate was constant up to 0.128, and a run that still fell left a part "
