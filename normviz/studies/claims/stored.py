@@ -17,7 +17,7 @@ import numpy as np
 from ...catalog import TASKS
 from ...config import ENGINE, RunConfig
 from ...home import shipped
-from .choice import filled
+from .choice import filled, redrawn
 from .record import ChosenRate, Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
