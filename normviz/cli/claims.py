@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ from ..studies.claims.sentences import (
     splits,
 )
 from ..studies.claims.stored import (
-    SECOND,
+    SETS,
     ClaimResult,
     explained,
     finding,
@@ -40,6 +40,7 @@ from ..studies.claims.stored import (
     number_sentences,
     plain,
     pooled,
+    shipped_check,
     shipped_lanes,
     shipped_result,
     shipped_sets,
@@ -156,14 +157,28 @@ def check(
     data: Data = None,
     as_json_: Json = False,
 ) -> None:
-    """Run claims again on seeds that did not ship, and list the verdicts that change. Without keys: list
-    what the two sets of seeds that ship say alone, where it is another thing than all seeds say.
+    """Run claims again on other seeds than those that judge, and list the verdicts that change. Without keys:
+    what the third set of seeds that ships says, and where one of the two that judge says another thing alone
+    than both together.
     """
-    if not keys:
-        _check_sets(as_json_)
+    if keys:
+        _compare(followed(read_keys(keys), data, seeds, processes, first), first, as_json_)
         return
+    third = ((claim, result) for claim in CLAIMS if (result := shipped_check(claim)) is not None)
+    if as_json_:
+        print_json({"sets": _sets(), "third": _changes(third)[0]})
+        return
+    _print_sets(_sets())
+    _compare(third, 200, False)
+
+
+def _changes(
+    results: Iterable[tuple[Claim, ClaimResult]],
+) -> tuple[list[dict[str, Any]], int, list[str]]:
+    """The claims with another outcome in a part than what ships, how many have the same, and those that
+    nothing ships of."""
     changed, same, missing = list[dict[str, Any]](), 0, list[str]()
-    for claim, result in followed(read_keys(keys), data, seeds, processes, first):
+    for claim, result in results:
         if (ships := shipped_result(claim)) is None:
             missing.append(claim.key)
             continue
@@ -183,14 +198,25 @@ def check(
         changed.append(
             {"claim": claim.key, "shipped": there.kind, "now": here.kind, "parts": parts}
         )
+    return changed, same, missing
+
+
+def _compare(results: Iterable[tuple[Claim, ClaimResult]], first: int, as_json_: bool) -> None:
+    changed, same, missing = _changes(results)
     if as_json_:
         print_json(changed)
         return
     same_verdict = sum(change["shipped"] == change["now"] for change in changed)
+    opposite = sum(
+        {part["shipped"], part["now"]} == {"true", "false"}
+        for change in changed
+        for part in change["parts"]
+    )
     typer.echo(
         f"{same + len(changed)} claims from seed {first} on: {same} with the same outcome in every "
         f"part, {same_verdict} with the same verdict and another part, "
-        f"{len(changed) - same_verdict} with another verdict"
+        f"{len(changed) - same_verdict} with another verdict; parts that were true and are false, or the "
+        f"reverse: {opposite}"
     )
     if missing:
         typer.echo(f"nothing to compare: {', '.join(missing)}")
@@ -202,35 +228,35 @@ def check(
             )
 
 
-def _check_sets(as_json_: bool) -> None:
-    """The claims of which a set of seeds alone has another outcome in a part than all seeds."""
-    shown, same = list[dict[str, Any]](), 0
+def _sets() -> list[dict[str, Any]]:
+    """What each set of seeds that judges says of each claim alone, what both say, and the parts of which they
+    differ."""
+    shown = []
     for claim in CLAIMS:
-        sets = shipped_sets(claim)
-        if len(sets) < 2:
+        if len(sets := shipped_sets(claim)) < 2:
             continue
-        if not (found := splits(claim, sets)):
-            same += 1
-            continue
-        verdict = pooled(claim, sets).verdict(claim)
         parts = [
             {"says": split.part.title, "sets": split.sets, "all": split.together.outcome,
              "evidence": split.together.evidence}
-            for split in found
+            for split in splits(claim, sets)
         ]  # fmt: skip
         alone = [result.verdict(claim).kind for result in sets]
+        verdict = pooled(claim, sets).verdict(claim)
         shown.append({"claim": claim.key, "sets": alone, "all": verdict.kind, "parts": parts})
-    if as_json_:
-        print_json(shown)
-        return
-    verdicts = sum({*one["sets"]} == {one["all"]} for one in shown)
+    return shown
+
+
+def _print_sets(shown: list[dict[str, Any]]) -> None:
+    same = sum(not one["parts"] for one in shown)
+    verdicts = sum({*one["sets"]} == {one["all"]} for one in shown) - same
     typer.echo(
-        f"{same + len(shown)} claims, each on two sets of seeds and on all together: {same} with the same "
+        f"{len(shown)} claims, each on two sets of seeds and on all together: {same} with the same "
         f"outcome in every part, {verdicts} with the same verdict and another part, "
-        f"{len(shown) - verdicts} with another verdict"
+        f"{len(shown) - verdicts - same} with another verdict"
     )
     for one in shown:
-        typer.echo(f"{one['claim']}: {', '.join(one['sets'])} -> {one['all']}")
+        if one["parts"]:
+            typer.echo(f"{one['claim']}: {', '.join(one['sets'])} -> {one['all']}")
         for part in one["parts"]:
             outcomes = f"{', '.join(part['sets'])} -> {part['all']}"
             typer.echo(f"    {part['says']}: {outcomes} ({part['evidence']})")
@@ -257,12 +283,14 @@ def ship_claims(
         Path | None, typer.Option("--folder", help="Where to write (default: assets)")
     ] = None,
 ) -> None:  # fmt: skip
-    """Run claims and write their results to assets/claims, with the runs that their links open. With
-    another first seed: write the numbers alone, to assets/claims/second.
+    """Run claims and write their results to assets/claims, with the runs that their links open. With 100 or
+    200 as the first seed: write the numbers alone, to assets/claims/second and third.
     """
     from ..studies.claims.ship import save_runs
 
-    to = made((folder_ or folder()) / (SECOND if first else ""), "choose another with --folder")
+    if first not in SETS:
+        complain(f"--seeds-from is {first}, allowed are {', '.join(map(str, SETS))}")
+    to = made((folder_ or folder()) / SETS[first], "choose another with --folder")
     for claim, result in followed(read_keys(keys), data, None, processes, first):
         write(replace(result, figure=[], runs=[]) if first else result, to / f"{claim.key}.json")
         typer.echo(f"{claim.key}: {result.verdict(claim).sentence}")

@@ -86,7 +86,7 @@ def test_a_check_on_other_seeds_lists_what_changes(
     assert said.exit_code == 0, said.stderr
     assert said.stdout == (
         "1 claims from seed 200 on: 1 with the same outcome in every part, 0 with the same verdict and "
-        "another part, 0 with another verdict\n"
+        "another part, 0 with another verdict; parts that were true and are false, or the reverse: 0\n"
     )
     ships = shipped_result(CLAIMS["E15"])
     assert ships is not None

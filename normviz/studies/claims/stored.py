@@ -21,8 +21,9 @@ from .choice import filled, redrawn
 from .record import ChosenRate, Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
-SECOND = "second"
-"""The folder of the numbers from a second set of seeds, beside the results of the first set."""
+SETS = {0: "", 100: "second", 200: "third"}
+"""The folder of the results of each set of seeds, by its first seed. The first two judge together; the third
+one only checks what they say."""
 
 
 @dataclass(frozen=True)
@@ -223,11 +224,19 @@ def folder() -> Path:
 
 
 def shipped_sets(claim: Claim) -> list[ClaimResult]:
-    """The results that ship of a claim, one of each set of seeds; none of another rule or another version of
-    the engine."""
-    paths = (folder() / f"{claim.key}.json", folder() / SECOND / f"{claim.key}.json")
-    found = (_read(path, path.stat().st_mtime_ns, claim) for path in paths if path.exists())
-    return [result for result in found if result is not None]
+    """The results that ship of a claim, one of each set of seeds that judges; none of another rule or another
+    version of the engine."""
+    return [result for first in (0, 100) if (result := _shipped(claim, first)) is not None]
+
+
+def shipped_check(claim: Claim) -> ClaimResult | None:
+    """What ships of a claim from the set of seeds that checks it; None where nothing does."""
+    return _shipped(claim, 200)
+
+
+def _shipped(claim: Claim, first: int) -> ClaimResult | None:
+    path = folder() / SETS[first] / f"{claim.key}.json"
+    return _read(path, path.stat().st_mtime_ns, claim) if path.exists() else None
 
 
 def shipped_result(claim: Claim) -> ClaimResult | None:
