@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,7 +39,7 @@ class Series:
     trains: Sequence[bool] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClaimResult:
     """What came out of a claim's experiment.
 
@@ -86,9 +86,7 @@ class ClaimResult:
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
-        return judge(
-            claim.rule, self.numbers, self.fallen, claim.general, redrawn(claim, self.numbers)
-        )
+        return _verdict(self, claim)
 
     def fits(self, claim: Claim) -> bool:
         """Whether it was measured by this engine, in this experiment and for this rule."""
@@ -98,6 +96,12 @@ class ClaimResult:
             and self.arms == claim.settings()
             and set(self.numbers) == {*claim.numbers, *claim.read}
         )
+
+
+@lru_cache(512)  # a page asks for all claims' verdicts at each of its clicks
+def _verdict(result: ClaimResult, claim: Claim) -> ClaimVerdict:
+    drawn = redrawn(claim, result.numbers)
+    return judge(claim.rule, result.numbers, result.fallen, claim.general, drawn)
 
 
 def number_sentences(claim: Claim, result: ClaimResult, seeds: bool = True) -> dict[str, str]:
@@ -247,6 +251,11 @@ def shipped_result(claim: Claim) -> ClaimResult | None:
 
 def pooled(claim: Claim, sets: Sequence[ClaimResult]) -> ClaimResult:
     """One result of the seeds of all. The figure is that of the first set, a strip's of all."""
+    return _pooled(claim, tuple(sets))
+
+
+@lru_cache(256)
+def _pooled(claim: Claim, sets: tuple[ClaimResult, ...]) -> ClaimResult:
     first, *others = sets
     if not others:
         return first
