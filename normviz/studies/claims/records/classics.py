@@ -152,9 +152,9 @@ CLAIMS = (
         open_=(("deepnorm", {}), ("post", {}), ("pre", {})),
         question="quality",
         finding=(
-            "fu",
-            "DeepNorm does not keep Post-LN's quality here: it ends at {deepnorm} and Post-LN at "
-            "{post}. The seeds do not decide whether it ends lower than Pre-LN, at {pre}.",
+            "ff",
+            "DeepNorm does not keep Post-LN's quality here: it ends at {deepnorm}, Post-LN at {post} and "
+            "Pre-LN at {pre}.",
         ),
     ),
     Claim(

@@ -96,10 +96,10 @@ CLAIMS = (
         "undecided; now it falls to 0, from up to 0.004, in 400 steps.",
         question="norm",
         finding=(
-            "uff",
+            "fff",
             "DyT ends higher with 48 blocks, at {dyt_deep} instead of {layernorm_deep}, and on prose, at "
-            "{dyt_prose} instead of {layernorm_prose}. With 12 blocks on the Markov task it ends at {dyt} "
-            "and LayerNorm at {layernorm}.",
+            "{dyt_prose} instead of {layernorm_prose}. With 12 blocks on the Markov task it ends lower, at "
+            "{dyt} instead of {layernorm}.",
         ),
     ),
     Claim(

@@ -424,9 +424,10 @@ CLAIMS = (
         "both undecided again.",
         question="norm",
         finding=(
-            "uu",
-            "Without scales and shifts Pre-LN ends at {pre_layernorm_nonparam} and with them at "
-            "{pre_layernorm}. The seeds do not decide whether that is higher.",
+            "tu",
+            "Without scales and shifts Pre-LN ends a little higher, at {pre_layernorm_nonparam} instead of "
+            "{pre_layernorm}. Whether Post-LN does not end lower with them is undecided: "
+            "{post_layernorm} with and {post_layernorm_nonparam} without.",
         ),
     ),
     Claim(

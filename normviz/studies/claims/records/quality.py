@@ -286,9 +286,9 @@ CLAIMS = (
         open_=(("layernorm", {}), ("rmsnorm", {})),
         question="norm",
         finding=(
-            "tu",
-            "On the Markov task RMSNorm and LayerNorm end equal up to 0.01 nats. On prose the seeds "
-            "do not decide it: {rmsnorm_prose} and {layernorm_prose}.",
+            "tt",
+            "RMSNorm and LayerNorm end equal: on the Markov task up to 0.01 nats, at {rmsnorm} and "
+            "{layernorm}, and on prose up to 0.02, at {rmsnorm_prose} and {layernorm_prose}.",
         ),
     ),
     Claim(
