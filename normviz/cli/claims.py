@@ -21,6 +21,7 @@ from ..runs.engines import computed_by
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
 from ..studies.claims import CLAIMS, Claim
+from ..studies.claims.correction import family, sentences
 from ..studies.claims.sentences import (
     ORDER,
     as_json,
@@ -157,7 +158,8 @@ def check(
     as_json_: Json = False,
 ) -> None:
     """Run claims again on seeds that did not ship, and list the verdicts that change. Without keys: list
-    what the two sets of seeds that ship say alone, where it is another thing than all seeds say.
+    what the two sets of seeds that ship say alone, where it is another thing than all seeds say, and how
+    many decided parts stay so after a correction for many parts.
     """
     if not keys:
         _check_sets(as_json_)
@@ -234,6 +236,9 @@ def _check_sets(as_json_: bool) -> None:
         for part in one["parts"]:
             outcomes = f"{', '.join(part['sets'])} -> {part['all']}"
             typer.echo(f"    {part['says']}: {outcomes} ({part['evidence']})")
+    results = [(claim, result) for claim in CLAIMS if (result := shipped_result(claim))]
+    for line in ("", *sentences(family(results))):
+        typer.echo(line)
 
 
 def card_json(

@@ -18,8 +18,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from cogapp import Cog
+from typer.testing import CliRunner
 
 from normviz.catalog import SCHEMES, schemes
+from normviz.cli.claims import claims
 from normviz.home import shipped
 from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
@@ -35,7 +37,9 @@ from normviz.studies.maps.summary import edge_rows
 from . import attack
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
+DOCUMENTS = (
+    "README.md", "assets/claims/README.md", "assets/deploy/README.md", "normviz/catalog/README.md",
+)  # fmt: skip
 RESULTS = Path(__file__).with_name("results.json")
 
 
@@ -117,6 +121,11 @@ def hosted_limits() -> None:
         f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
+
+
+def claims_check() -> None:
+    """What `normviz claims check` prints of the two sets of seeds that ship."""
+    print(f"```text\n{CliRunner().invoke(claims, ['check']).stdout.rstrip()}\n```")
 
 
 def attacks() -> None:
