@@ -21,6 +21,7 @@ from ..runs.engines import computed_by
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
 from ..studies.claims import CLAIMS, Claim
+from ..studies.claims.correction import family, sentences
 from ..studies.claims.sentences import (
     ORDER,
     as_json,
@@ -158,8 +159,8 @@ def check(
     as_json_: Json = False,
 ) -> None:
     """Run claims again on other seeds than those that judge, and list the verdicts that change. Without keys:
-    what the third set of seeds that ships says, and where one of the two that judge says another thing alone
-    than both together.
+    what the third set of seeds that ships says, where one of the two that judge says another thing alone than
+    both together, and how many decided parts stay so after a correction for many parts.
     """
     if keys:
         _compare(followed(read_keys(keys), data, seeds, processes, first), first, as_json_)
@@ -169,7 +170,11 @@ def check(
         print_json({"sets": _sets(), "third": _changes(third)[0]})
         return
     _print_sets(_sets())
+    typer.echo()
     _compare(third, 200, False)
+    results = [(claim, result) for claim in CLAIMS if (result := shipped_result(claim))]
+    for line in ("", *sentences(family(results))):
+        typer.echo(line)
 
 
 def _changes(

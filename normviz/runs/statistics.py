@@ -12,8 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from statistics import fmean, median, stdev
 from typing import Literal
+
+import numpy as np
 
 T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -88,10 +91,49 @@ def _interval(
     return Interval(shown(mean), shown(mean - half), shown(mean + half), n)
 
 
+def p_value(distance: float, error: float, freedom: int) -> float:
+    """Two-sided p of Student's test: of a mean this far from a value, with this standard error and so many
+    degrees of freedom. 0 where the error is 0 and the distance is not."""
+    if error == 0:
+        return 1.0 if distance == 0 else 0.0
+    angle = math.atan(distance / error / math.sqrt(freedom))
+    tail, half = (_cosine_power(start, freedom - 1) for start in (angle, 0.0))
+    return tail / half
+
+
+def _cosine_power(start: float, power: int) -> float:
+    """The integral of cos^power from `start` to pi / 2: Student's density with t = sqrt(n) tan(angle)."""
+    angles = np.linspace(start, math.pi / 2, 2001)
+    return float(np.trapezoid(np.cos(angles) ** power, angles))
+
+
+def sign_test(count: int, n: int) -> float:
+    """One-sided p of `count` of `n` seeds, if half of all seeds were such."""
+    return sum(math.comb(n, k) for k in range(count, n + 1)) / 2**n
+
+
 def is_majority(count: int, n: int) -> bool:
     """Whether `count` of `n` seeds are more than half of all seeds, by a sign test at 5 %: with 5 seeds
     all of them, with 8 at least 7, with 20 at least 15, with 40 at least 26."""
-    return sum(math.comb(n, k) for k in range(count, n + 1)) / 2**n <= 0.05
+    return sign_test(count, n) <= 0.05
+
+
+def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
+    """Which are decided if at most `level` of all such families may have one that is wrong (Holm 1979)."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    passed = takewhile(
+        lambda at: p_values[order[at]] <= level / (len(order) - at), range(len(order))
+    )
+    kept = {order[at] for at in passed}
+    return [i in kept for i in range(len(p_values))]
+
+
+def benjamini_hochberg(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
+    """Which are decided if at most the share `level` of those that are decided may be wrong (Benjamini and
+    Hochberg 1995)."""
+    n, ordered = len(p_values), sorted(p_values)
+    limit = max((p for k, p in enumerate(ordered, 1) if p <= level * k / n), default=-1.0)
+    return [p <= limit for p in p_values]
 
 
 @dataclass(frozen=True)

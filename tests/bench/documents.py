@@ -18,8 +18,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from cogapp import Cog
+from typer.testing import CliRunner
 
 from normviz.catalog import SCHEMES, schemes
+from normviz.cli.claims import claims
 from normviz.home import shipped
 from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
@@ -27,6 +29,9 @@ from normviz.limits import MAX_LANES
 from normviz.policy import SHARED
 from normviz.runs.archive import load
 from normviz.runs.names import lane_name
+from normviz.studies.claims import CLAIMS
+from normviz.studies.claims.sentences import chip
+from normviz.studies.claims.stored import shipped_check, shipped_result
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import DEPTHS
@@ -35,8 +40,11 @@ from normviz.studies.maps.summary import edge_rows
 from . import attack
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "assets/deploy/README.md", "normviz/catalog/README.md")
+DOCUMENTS = (
+    "README.md", "assets/claims/README.md", "assets/deploy/README.md", "normviz/catalog/README.md",
+)  # fmt: skip
 RESULTS = Path(__file__).with_name("results.json")
+BEFORE = Path(__file__).with_name("verdicts_before.json")
 
 
 def main(words: Sequence[str]) -> int:
@@ -117,6 +125,26 @@ def hosted_limits() -> None:
         f"{it.address_minutes:g} of a network address, {it.all_minutes:g} in all",
     }.items():
         print(f"| {what} | {limit} |")
+
+
+def claims_check() -> None:
+    """What `normviz claims check` prints of the two sets of seeds that ship."""
+    print(f"```text\n{CliRunner().invoke(claims, ['check']).stdout.rstrip()}\n```")
+
+
+def verdicts() -> None:
+    """Of each claim the verdict before 27 November 2026 and now, what the third set of seeds says, and why it
+    changed."""
+    before = json.loads(BEFORE.read_text())
+    print(
+        "| claim | about | before | now | third set | why it changed |\n|---|---|---|---|---|---|"
+    )
+    for claim in CLAIMS:
+        result, third = shipped_result(claim), shipped_check(claim)
+        was = before.get(claim.key, {"before": "new", "why": ""})
+        now, check = (chip(claim, it) if it else "not run" for it in (result, third))
+        why = was["why"] if was["before"] != now else ""
+        print(f"| {claim.key} | {claim.label} | {was['before']} | {now} | {check} | {why} |")
 
 
 def attacks() -> None:

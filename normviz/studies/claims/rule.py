@@ -37,13 +37,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median, stdev
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...runs.statistics import Z95, Confidence, Interval, interval, is_majority
+from ...runs.statistics import (
+    Z95,
+    Confidence,
+    Interval,
+    interval,
+    is_majority,
+    p_value,
+    sign_test,
+)
 
 Outcome = Literal["true", "false", "no difference", "undecided"]
 Kind = Literal["holds", "holds in part", "contradicted", "no difference found", "undecided"]
@@ -143,6 +151,11 @@ class Between(OfOne):
         with np.errstate(all="ignore"):
             return _variance(np.log(values) if self.ratio else values)
 
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        limits = self.low, self.high
+        return _p_of_mean(numbers[self.name], limits, self.ratio, self._variance(drawn))
+
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         mean = "geometric mean" if self.ratio else "mean"
@@ -164,6 +177,12 @@ class Most(OfOne):
         return Judgement(
             "false" if is_majority(len(values) - inside, len(values)) else "undecided", evidence
         )
+
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        values = numbers[self.name]
+        inside = sum(self.low <= x <= self.high for x in values)
+        return sign_test(max(inside, len(values) - inside), len(values))
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -190,6 +209,16 @@ class Correlated(OfOne):
             f"mean {mean:.3g} ({low:.3g} to {high:.3g}, {self.placements} placements)",
         )
 
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        mean = fmean(numbers[self.name])
+        if not abs(mean) < 1:
+            return 1.0
+        scatter = math.sqrt((1 + mean**2 / 2) / (self.placements - 3))
+        ends = [end for end in (self.low, self.high) if abs(end) < 1]
+        distance = min(abs(math.atanh(mean) - math.atanh(end)) for end in ends)
+        return 2 * NormalDist().cdf(-distance / scatter)
+
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         limits = _limits(self.low, self.high)
@@ -209,6 +238,10 @@ class Fact(OfOne):
             )
         (value,) = values
         return Judgement("true" if self.low <= value <= self.high else "false", f"{value:.4g}")
+
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> None:
+        """None: no seed changes it, so chance does not either."""
+        return None
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -249,6 +282,19 @@ class Less(OfTwo):
             outcome = "true" if mean.high < equal else "false"
         return Judgement(outcome, f"{name} {_ends(mean)}")
 
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        values, others = numbers[self.name], numbers[self.other]
+        if self.ratio:
+            gaps = [_over(a, b) for a, b in zip(values, others, strict=True)]
+            ends = (1 / self.matters, self.matters) if self.matters else ()
+        else:
+            gaps = [a - b for a, b in zip(values, others, strict=True)]
+            ends = (-self.matters, self.matters)
+        if self.judge(numbers, drawn).outcome != "no difference":
+            ends = (1.0,) if self.ratio else (0.0,)
+        return _p_of_mean(gaps, ends, self.ratio, self.variance(numbers, drawn, self.ratio))
+
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         text = f"{labels[self.name]} is less than {labels[self.other]} (95 % interval of the mean "
@@ -275,6 +321,12 @@ class LessInMost(OfTwo):
         outcomes: list[Outcome] = [word for count, word in counted if is_majority(count, n)]
         return Judgement(outcomes[0] if outcomes else "undecided", evidence)
 
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        pairs = list(zip(numbers[self.name], numbers[self.other], strict=True))
+        less, more = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+        return sign_test(max(less, more, len(pairs) - less - more), len(pairs))
+
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         return (
@@ -299,6 +351,11 @@ class NotWorse(OfTwo):
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         return Judgement(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
 
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        gaps = [a - b for a, b in zip(numbers[self.name], numbers[self.other], strict=True)]
+        return _p_of_mean(gaps, (self.by,), variance=self.variance(numbers, drawn)) / 2
+
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
         return (
@@ -322,6 +379,12 @@ class Same(OfTwo):
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
         return Judgement(_placed(mean, -self.within, self.within), f"difference {_ends(mean)}")
+
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
+        """The least error rate at which it would be decided as it is."""
+        gaps = [a - b for a, b in zip(numbers[self.name], numbers[self.other], strict=True)]
+        limits = -self.within, self.within
+        return _p_of_mean(gaps, limits, variance=self.variance(numbers, drawn))
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -350,6 +413,19 @@ class All:
         if outcomes == {"true"}:
             outcome = "true"
         return Judgement(outcome, "; ".join(judgement.evidence for judgement in judgements))
+
+    def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float | None:
+        """The least error rate at which it would be decided as it is: the largest of its checks, or the
+        least of those that are false."""
+        found = [
+            (check.judge(numbers, drawn).outcome, check.p_value(numbers, drawn))
+            for check in self.checks
+        ]
+        tested = [(outcome, p) for outcome, p in found if p is not None]
+        false = [p for outcome, p in tested if outcome == "false"]
+        if any(outcome == "false" for outcome, _ in found):
+            return min(false, default=None)
+        return max((p for _, p in tested), default=None)
 
     def sentence(self, labels: Labels) -> str:
         """The check in words, with the labels of its numbers."""
@@ -392,6 +468,15 @@ class Part:
                     "undecided", f"{judgement.evidence}; a run that it reads still fell"
                 )
         return judgement
+
+    def p_value(
+        self, numbers: Numbers, fallen: Numbers, drawn: Drawn | None = None
+    ) -> float | None:
+        """The least error rate at which it would be decided as it is: 1 where it is undecided, None where no
+        seed changes it. Of runs that still fell it takes the numbers as measured."""
+        p = self.check.p_value(numbers, drawn)
+        undecided = self.judge(numbers, fallen, drawn).outcome == "undecided"
+        return 1.0 if p is not None and undecided else p
 
 
 class Judged(NamedTuple):
@@ -455,7 +540,12 @@ def judge(
     """The verdict of a rule; `numbers` holds one list of seeds per name, and `fallen` those again that a
     run that still fell could change (see `Part.judge`). A `general` claim is contradicted by one false
     part."""
-    parts = tuple(Judged(part, part.judge(numbers, fallen or {}, drawn)) for part in rule)
+    parts = [Judged(part, part.judge(numbers, fallen or {}, drawn)) for part in rule]
+    return verdict_of(parts, general)
+
+
+def verdict_of(parts: Sequence[Judged], general: bool = False) -> ClaimVerdict:
+    """The verdict of parts that are judged."""
     core, controls = (set(outcomes) for outcomes in _outcomes(parts))
     kind: Kind = "undecided"
     if "false" in core and (general or "true" not in core):
@@ -466,7 +556,7 @@ def judge(
         kind = "holds in part"
     elif core == {"no difference"}:
         kind = "no difference found"
-    return ClaimVerdict(kind, parts)
+    return ClaimVerdict(kind, tuple(parts))
 
 
 def value_sentence(values: Sequence[float], form: str, seeds: bool = True) -> str:
@@ -518,6 +608,25 @@ def _ends(mean: Interval) -> str:
     width = mean.high - mean.low
     middle = 0.0 if abs(mean.mean) <= ROUNDING * width else mean.mean
     return f"{middle:.3g} ({mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
+
+
+def _p_of_mean(
+    values: Sequence[float],
+    limits: Sequence[float],
+    ratio: bool = False,
+    variance: float | None = None,
+) -> float:
+    """Two-sided, of Student's test of a mean against the nearest of some limits; with `ratio` of the
+    geometric mean. 1 where the values have no interval."""
+    if len(values) < SEEDS or interval(values, ratio, variance=variance) is None:
+        return 1.0
+    logs = [math.log(x) for x in values] if ratio else list(values)
+    ends = [
+        math.log(x) if ratio else x for x in limits if math.isfinite(x) and (x > 0 or not ratio)
+    ]
+    distance = min(abs(fmean(logs) - end) for end in ends)
+    error = stdev(logs) / math.sqrt(len(logs)) if variance is None else math.sqrt(variance)
+    return p_value(distance, error, len(logs) - 1)
 
 
 def _limits(low: float, high: float) -> str:

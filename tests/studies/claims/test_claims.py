@@ -29,10 +29,19 @@ from normviz.links import decode
 from normviz.runs import Recording, Steps
 from normviz.runs.archive import load
 from normviz.runs.shipped import adopt
-from normviz.runs.statistics import T90, T95, interval
+from normviz.runs.statistics import (
+    T90,
+    T95,
+    benjamini_hochberg,
+    holm,
+    interval,
+    p_value,
+    sign_test,
+)
 from normviz.runs.store import Store
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims.choice import filled, redrawn
+from normviz.studies.claims.correction import Family, sentences
 from normviz.studies.claims.drive import ClaimError, run, stored_result
 from normviz.studies.claims.evidence import FINAL, CellResult, trains
 from normviz.studies.claims.figure import drawn, linked
@@ -140,6 +149,35 @@ def test_a_check_has_one_of_four_outcomes() -> None:
             assert check.sentence({name: name for name in numbers})
 
 
+def test_a_p_value_is_the_error_rate_at_which_a_check_is_decided() -> None:
+    for check, numbers, outcome in OUTCOMES:
+        with case(check, numbers):
+            p = check.p_value(numbers)
+            if isinstance(check, Fact):
+                assert p is None
+            else:
+                assert p is not None and (p <= 0.05) == (outcome != "undecided")
+    fallen = {"a": [1.1] * 5}
+    fails = Part("It fails", Most("a", low=2))
+    assert fails.p_value({"a": FAR}, {}) == 1 / 32 and fails.p_value({"a": FAR}, fallen) == 1.0
+
+
+def test_a_correction_says_what_it_leaves() -> None:
+    good, bad = Part("It is here", Most("a", high=2)), Part("It is there", Between("b", low=9))
+    fact = Part("It is", Fact("c", 4, 4))
+    claim = replace(CLAIMS["C9"], rule=(good, bad, fact))
+    verdict = judge(claim.rule, {"a": FIVE, "b": FAR, "c": [4.0]})
+    parts = [(claim, one, p) for one, p in zip(verdict.parts, (1 / 32, 1e-6, None), strict=True)]
+    both, one = Family(parts).left(benjamini_hochberg), Family(parts).left(lambda _: [False, True])
+    assert (both.kept, both.lost, both.changed) == (2, [], [])
+    assert one.kept == 1 and one.lost == [(claim, verdict.parts[0])]
+    assert one.changed == [] and verdict.kind == "holds in part"
+    said = sentences(Family(parts[:2] * 3))
+    assert said[0].startswith(
+        "6 parts are judged. 0 of them no seed changes. Of the other 6 seeds decide 6"
+    )
+
+
 GOOD, BAD, OPEN = FIVE, FAR, [*FIVE[:4], 3.3]
 KINDS = [
     ((GOOD, GOOD), "holds", "holds"),
@@ -226,6 +264,19 @@ def test_a_check_is_seldom_wrong_and_more_seeds_decide_more() -> None:
                     assert wrong(one, found) < 0.02
             if one.truth != "limit":
                 assert many.get(one.truth, 0.0) > max(0.5, few.get(one.truth, 0.0) - 0.01)
+
+
+def test_p_values_and_corrections_are_those_of_the_tables() -> None:
+    """The 15 p-values are the example of Benjamini and Hochberg 1995, who keep four, and Holm's three."""
+    for freedom, quantile in enumerate(T95, 1):
+        assert p_value(quantile, 1.0, freedom) == pytest.approx(0.05, rel=5e-3)
+    assert (p_value(0.0, 0.0, 4), p_value(1.0, 0.0, 4)) == (1.0, 0.0)
+    assert sign_test(9, 10) == pytest.approx(11 / 1024)
+    example = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.324, 0.4262,
+               0.5719, 0.6528, 0.759, 1.0]  # fmt: skip
+    assert benjamini_hochberg(example) == [True] * 4 + [False] * 11
+    assert holm(example[::-1]) == [False] * 12 + [True] * 3
+    assert benjamini_hochberg([0.9]) == holm([0.9]) == [False]
 
 
 def test_the_interval_of_many_seeds_is_student_s() -> None:
