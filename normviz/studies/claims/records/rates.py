@@ -152,10 +152,10 @@ CLAIMS = (
         open_=(("pre", {"lr": 0.256}), ("peri", {"lr": 0.256})),
         question="rate",
         finding=(
-            "tttu",
+            "tttn",
             "Peri-LN's stream grows less in training and ends smaller, at {peri_end} instead of "
-            "{pre_end}, and it trains up to a rate of {peri_rate} instead of {pre_rate}. The best losses "
-            "do not decide.",
+            "{pre_end}, and it trains up to a rate of {peri_rate} instead of {pre_rate}. At the best rates "
+            "the losses do not differ.",
         ),
     ),
     Claim(
