@@ -421,7 +421,7 @@ CLAIMS = (
         open_=(("pre_layernorm", {}), ("pre_layernorm_nonparam", {}), ("post_layernorm", {}),
                ("post_layernorm_nonparam", {})),
         changed="Five seeds left both parts undecided, and a second five decided the first one. Twelve left "
-        "both undecided again. Then Pre-LN had rates from 0.007 on, of which the lowest was chosen, and losses "
+        "both undecided again. Pre-LN had rates from 0.007 on, of which the lowest was chosen, and losses "
         "were of 256 tokens.",
         question="norm",
         finding=(
