@@ -48,6 +48,6 @@ def models() -> None:
 def anatomy(configs: Sequence[RunConfig], words: str) -> None:
     """A link to the anatomy of one or two configs."""
     st.page_link(
-        at("anatomy"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        at("catalogue"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
         query_params=as_params([untrained(config) for config in configs]),
     )  # fmt: skip

@@ -39,7 +39,7 @@ def words(at: AppTest) -> str:
 
 
 def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the known trouble of its placement, as the Anatomy page has it: that no mistake was found does
+    """With the known trouble of its placement, as its anatomy has it: that no mistake was found does
     not deny it. One that is undecided has its reason."""
     monkeypatch.setattr(client, "_result", lambda *_: pytest.fail("a process was started"))
     every = shipped.anatomies()

@@ -116,7 +116,7 @@ WHY = "why"
 
 
 def show_explanation(lanes: list[Lane], beside: Run | None = None) -> None:
-    """One column for each lane, and a link to the Anatomy page. They are rendered once the part is open."""
+    """One column for each lane, and a link to the anatomy. They are rendered once the part is open."""
     why = st.expander(
         "Why: where the norm sits, and what a gradient passes on its way down",
         key=WHY, on_change="rerun",
@@ -150,7 +150,7 @@ def _lane(lane: Lane, color: str) -> None:
 
 
 def _more(lanes: list[Lane]) -> None:
-    """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
+    """A link to the anatomy of the first lanes whose depth the Catalogue page can show."""
     if lanes:
         named = " and ".join(
             f"{lane.letter} {PLACEMENTS.label(lane.config.scheme)}" for lane in lanes
