@@ -68,6 +68,7 @@ def _what_now(lanes: list[Lane], backend: SharedBackend) -> str:
 def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
     """The player of the lanes that have a run, and of an observed run beside them, and what it says back."""
     page_duel = duel.duel()
+    step = STEPS[page_duel.story - 1] if page_duel.story else None
     more = [beside] if beside else []
     shown = [*(lane.run for lane in lanes if lane.run), *runs(lanes)]
     every = {run.id: run for run in shown}.values()
@@ -87,8 +88,8 @@ def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> No
         "cursor": page_duel.cursor,
         "name": names.file_name(share.settings(lanes, beside)),
         "caption": share.caption(lanes, beside),
-        "park": STEPS[page_duel.story - 1].at if page_duel.story else None,
-        "tab": "layers" if page_duel.story else "time" if page_duel.view != "heat" else "loss",
+        "park": step.at if step else None,
+        "tab": step.tab if step else "time" if page_duel.view != "heat" else "loss",
         "nonce": page_duel.nonce,
         "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
