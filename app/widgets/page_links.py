@@ -37,6 +37,11 @@ def open_duel(
     st.switch_page(at("duel"))
 
 
+def to(path: str, words: str, params: Mapping[str, str], icon: str) -> None:
+    """A link to a page with the parameters of a link."""
+    st.page_link(at(path), label=literal(words), icon=icon, query_params=dict(params))
+
+
 def models() -> None:
     """A link to the census of real models."""
     st.page_link(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from hosted_kit import turn_on
 from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
+from normviz.links import decode
 from normviz.own_model import client, shipped
+from normviz.studies.maps.link import decode as decode_map
+from normviz.studies.maps.link import map_of
 
 LLAMA = json.dumps(
     {
@@ -56,6 +60,33 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
         checked(at.selectbox(key="own_type").set_value(kind).run())
         assert "not told" in words(at) or "could not be followed" in words(at)
         assert it.main.trouble not in words(at)
+
+
+def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
+    """Choose starts from the model; the map has its placement; the duel has its depth and its norm."""
+    at, it = own(model_type="llama"), shipped.anatomies()["llama"]
+    assert not isinstance(it, str)
+    queries = {link.proto.page: parse_qs(link.proto.query_string) for link in at.get("page_link")}
+    assert queries["choose"]["start"] == ["existing"] and queries["choose"]["model"] == ["llama"]
+    assert decode_map(queries["maps"]).standard == "torch"
+    first, second = decode(queries["duel"]).lanes
+    assert (first.scheme, second.scheme) == ("pre", "post")
+    assert {(lane.depth, lane.norm) for lane in (first, second)} == {(it.main.blocks, "rmsnorm")}
+    assert "# Your model" in words(at) and "Nothing is trained here" in words(at)
+
+
+def test_a_map_of_a_placement_that_no_standard_map_has_is_one_beside_pre_ln() -> None:
+    assert map_of("deepnorm").standard == "xavier"
+    assert map_of("keel").words["scheme"] == "pre,keel" and map_of("keel").standard is None
+
+
+def test_the_button_is_of_the_text_and_a_model_type_replaces_it(own) -> None:
+    at = own()
+    assert [b.label for b in at.button if b.key == "own_show"] == ["Show its placement"]
+    checked(at.text_area(key="own_config").set_value("{").run())
+    assert at.error
+    checked(at.selectbox(key="own_type").set_value("bert").run())
+    assert not at.error and "Post-LN" in words(at)
 
 
 def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,15 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     return MapRequest(words, across, up, grid)
 
 
+def map_of(scheme: str) -> MapRequest:
+    """The standard map over depth and learning rate that has a placement; if none has, one with it beside
+    Pre-LN, whose cells may have to be filled."""
+    spans = [m.key for m in MAPS if (m.across, m.up) == ("depth", "lr")]
+    has = (key for key in spans if scheme in standard(key).words["scheme"].split(","))
+    key = next(has, None)
+    return standard(key) if key else standard(spans[0]).but(scheme=f"pre,{scheme}")
+
+
 @lru_cache(maxsize=100)
 def of(lanes: tuple[RunConfig, ...]) -> MapRequest:
     """Maps over depth and learning rate of what a duel compares, one seed, for a first look.
