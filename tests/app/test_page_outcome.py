@@ -46,9 +46,7 @@ def test_what_a_model_of_a_text_writes_is_shown_as_it_is(page: Open, folder: Pat
         at = page(encode((config, POST)))
         return [words_of(one) for one in at.caption if " writes, " in one.value]
 
-    assert said() == [
-        "A Pre-LN, task English prose writes, by its most likely characters: “*b*⏎”"
-    ]
+    assert said() == ["A Pre-LN, task English prose writes, by its most likely characters: “*b*⏎”"]
     Store(folder).db.connection.execute(
         "UPDATE runs SET wrote = '    ' WHERE key = ?", (config.key,)
     )

@@ -50,8 +50,8 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 
 
 def _writings(lanes: Mapping[str, Lane]) -> None:
-    """What each trained model writes, where its task is a text. Nothing but blanks is not shown: the most likely
-    character of a model that has learned little is the blank.
+    """What each trained model writes, where its task is a text. Blanks alone are not shown: of a model that
+    has learned little the blank is the most likely character.
 
     A model can repeat the text that it was trained on: once a text is deleted, nobody sees what was learned
     from it.
