@@ -336,7 +336,7 @@ STEPS = (
         "helps Post-LN in a band of depths and rates, not everywhere.",
         "Adam's first updates are as large as the learning rate, whatever the gradient. At step 0 the last "
         "block's weights move by {jump} of their size without warm-up, by {eased} with it. Ten steps later "
-        "the token cosine of A is within {alike} of 1, that of B at {apart}.",
+        "the token cosine of A is within {alike} of 1. That of B is {apart}.",
         {
             "jump": lambda runs: _moved(runs, 0),
             "eased": lambda runs: _moved(runs, 1),
