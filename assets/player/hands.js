@@ -15,7 +15,10 @@ export const hands = {
       this.options.probe?.(event.target.value);
     };
     this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
-    this.find(".nv-smooth").onchange = () => this.redraw("cursor");
+    this.find(".nv-smooth").onchange = () => {
+      this.nameLoss();
+      this.redraw("cursor");
+    };
     this.find(".nv-table").ontoggle = () => this.redraw("cursor");
     for (const button of this.root.querySelectorAll(".nv-tabs button")) {
       button.onclick = () => this.tab(button.value);

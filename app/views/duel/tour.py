@@ -63,7 +63,7 @@ def _contents(page_duel: Duel, backend: SharedBackend) -> None:
         for number, step in enumerate(STEPS, start=1):
             here = number == page_duel.story
             button(
-                f"{number}. {step.title}", go, page_duel, number, backend, key=f"story_dot_{number}",
+                f"Step {number}: {step.title}", go, page_duel, number, backend, key=f"story_dot_{number}",
                 type="primary" if here else "secondary", help=step.title,
             )  # fmt: skip
 

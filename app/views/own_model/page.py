@@ -52,8 +52,8 @@ ELSEWHERE = (
     "`normviz inspect config.json` and this page do."
 )
 SHOWS = (
-    "Where the norms of a model sit, which ones they are, what is known to go wrong with that placement, and "
-    "who else has it. Nothing is trained here; the links below each stack lead to what was measured."
+    "Where the norms of a model sit, which ones they are, the known trouble of that placement, and who else "
+    "has it. Nothing is trained here; the links below each stack lead to what was measured."
 )
 USERS = 12
 """Models with the same placement that are named."""
