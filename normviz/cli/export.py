@@ -32,7 +32,7 @@ from .run import follow, read_lanes, read_words
 
 Form = Literal["csv", "parquet", "json", "py", "html", "pdf", "svg"]
 FORMS: tuple[Form, ...] = get_args(Form)
-SUFFIX = {
+SUFFIX: dict[Form, str] = {
     "csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py", "html": ".html", "pdf": ".pdf",
     "svg": ".svg",
 }  # fmt: skip
@@ -102,7 +102,7 @@ def export(
 def read_form(form: str | None, out: Path) -> Form:
     """The format: from --as, else from the file's suffix, else CSV."""
     if form is None:
-        forms: dict[str, Form] = {f".{form}": form for form in ("json", "py", "html", "pdf", "svg")}
+        forms = {suffix: form for form, suffix in SUFFIX.items() if suffix != ".zip"}
         return forms.get(out.suffix, "csv")
     if form not in FORMS:
         raise ValueError(f"--as is {form!r}, allowed is one of {', '.join(FORMS)}")

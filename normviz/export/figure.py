@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from .. import charts
 from ..catalog import PROBES
-from ..charts.base import TEXT_SIZE
+from ..charts.base import CONTAINER_WIDTH, TEXT_SIZE
 from ..config import RunConfig, seeds_of
 from ..runs.lane import Lane
 from ..runs.names import with_names
@@ -96,8 +96,7 @@ def _layers(lanes: Sequence[Lane[Any]], probe: str) -> dict[str, Any]:
 
 def _sized(spec: dict[str, Any], width: int) -> dict[str, Any]:
     params = [
-        {**one, "value": width} if one["name"] == charts.base.CONTAINER_WIDTH else one
-        for one in spec["params"]
+        {**one, "value": width} if one["name"] == CONTAINER_WIDTH else one for one in spec["params"]
     ]
     config = {**charts.theme(False), **spec["config"], "background": None}
     return {**whole({**spec, "params": params}, width), "config": config}
