@@ -76,7 +76,7 @@ def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
 
 
 def test_a_map_of_a_placement_that_no_standard_map_has_is_one_beside_pre_ln() -> None:
-    assert map_of("deepnorm").standard == "xavier"
+    assert (map_of("deepnorm").standard, map_of("resp").standard) == ("xavier", "modern")
     assert map_of("keel").words["scheme"] == "pre,keel" and map_of("keel").standard is None
 
 

@@ -133,12 +133,12 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
 
 
 def map_of(scheme: str) -> MapRequest:
-    """The standard map over depth and learning rate that has a placement; if none has, one with it beside
-    Pre-LN, whose cells may have to be filled."""
-    spans = [m.key for m in MAPS if (m.across, m.up) == ("depth", "lr")]
-    has = (key for key in spans if scheme in standard(key).words["scheme"].split(","))
-    key = next(has, None)
-    return standard(key) if key else standard(spans[0]).but(scheme=f"pre,{scheme}")
+    """The first standard map that has a placement; if none has, one with it beside Pre-LN, whose cells may
+    have to be filled."""
+    has = (m.key for m in MAPS if scheme in m.words["scheme"].split(","))
+    if key := next(has, None):
+        return standard(key)
+    return standard(MAPS.keys()[0]).but(scheme=f"pre,{scheme}")
 
 
 @lru_cache(maxsize=100)
