@@ -37,6 +37,12 @@ def own(folder: Path):
     return opened
 
 
+def paste(at: AppTest, text: str) -> None:
+    """Paste a configuration, and press the button."""
+    at.text_area(key="own_config").set_value(text)
+    checked(at.button(key="own_show").click().run(timeout=120))
+
+
 def words(at: AppTest) -> str:
     shown = [*at.markdown, *at.caption, *at.info, *at.warning]
     return "\n".join(re.sub(r"\\(.)", r"\1", each.value) for each in shown)
@@ -69,7 +75,7 @@ def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
     queries = {link.proto.page: parse_qs(link.proto.query_string) for link in at.get("page_link")}
     assert queries["choose"]["start"] == ["existing"] and queries["choose"]["model"] == ["llama"]
     assert decode_map(queries["maps"]).standard == "torch"
-    first, second = decode(queries["duel"]).lanes
+    first, second = decode(queries[""]).lanes  # the first page
     assert (first.scheme, second.scheme) == ("pre", "post")
     assert {(lane.depth, lane.norm) for lane in (first, second)} == {(it.main.blocks, "rmsnorm")}
     assert "# Your model" in words(at) and "Nothing is trained here" in words(at)
@@ -83,7 +89,7 @@ def test_a_map_of_a_placement_that_no_standard_map_has_is_one_beside_pre_ln() ->
 def test_the_button_is_of_the_text_and_a_model_type_replaces_it(own) -> None:
     at = own()
     assert [b.label for b in at.button if b.key == "own_show"] == ["Show its placement"]
-    checked(at.text_area(key="own_config").set_value("{").run())
+    paste(at, "{")
     assert at.error
     checked(at.selectbox(key="own_type").set_value("bert").run())
     assert not at.error and "Post-LN" in words(at)
@@ -99,7 +105,7 @@ def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyP
 @pytest.mark.slow
 def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     at = own()
-    checked(at.text_area(key="own_config").set_value(LLAMA).run(timeout=120))
+    paste(at, LLAMA)
     said = words(at)
     assert "LlamaForCausalLM" in said and "2 blocks of" in said and "per head" not in said
     assert "RMSNorm: eps 1e-06, gamma from 1" in said
@@ -114,5 +120,5 @@ def test_what_is_no_configuration_is_a_sentence(own) -> None:
         ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
         ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
     ):
-        checked(at.text_area(key="own_config").set_value(given).run())
+        paste(at, given)
         assert said in "\n".join(error.value for error in at.error)
