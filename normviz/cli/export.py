@@ -86,10 +86,7 @@ def export(
         duel = read_lane(duel, lane)
         paths = targets(out, chosen, f"normviz-{stem(named, duel, lane, seeds)}", duel)
         lanes = [of_seeds(name, config, seeds, store, chosen) for name, config in duel]
-        if chosen in ("pdf", "svg"):
-            files = [figure(lanes, chosen, probe, width, font)]
-        else:
-            files = contents(lanes, chosen)
+        files = contents(lanes, chosen, probe, width, font)
         for path, content in zip(paths, files, strict=True):
             path.write_bytes(content)
             typer.echo(path)
@@ -222,8 +219,12 @@ def why_unfinished(run: Run, recording: Recording) -> str:
     )
 
 
-def contents(lanes: Sequence[Lane], form: Form) -> list[bytes]:
-    """The bytes of each file."""
+def contents(
+    lanes: Sequence[Lane], form: Form, probe: str, width: float, size: float
+) -> list[bytes]:
+    """The bytes of each file; `probe`, `width` in mm and `size` in points are of a figure."""
+    if form in ("pdf", "svg"):
+        return [figure(lanes, form, probe, width, size)]
     if form == "py":
         return [script(lane).encode() for lane in lanes]
     if form == "json":
