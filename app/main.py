@@ -19,6 +19,7 @@ from normviz.app.asgi.connection_limit import MESSAGE, Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.live_page import LIVE, live_file
+from normviz.app.asgi.moved import moved_pages
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
@@ -77,6 +78,7 @@ serving = {
     "lifespan": lifespan,
     "routes": [
         Route("/healthz", healthz),
+        *moved_pages(),
         Route("/normviz/{script}.js", _script),
         Route(f"/{PICTURE}", picture),
         Route(f"/{LIVE}/{{name}}", live_file),

@@ -1,4 +1,4 @@
-"""A config's placement as diagram, formulas and sentences, for the duel and the Anatomy page."""
+"""A config's placement as diagram, formulas and sentences, for the duel and the Catalogue page."""
 
 from __future__ import annotations
 

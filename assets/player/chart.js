@@ -9,6 +9,9 @@ export function fitted(spec, width) {
   return { ...spec, ...(params && { params }), width };
 }
 
+// By how much the page enlarges it (see `present` in the app's style sheet).
+export const enlarged = (element) => element.currentCSSZoom ?? 1;
+
 export class Chart {
   constructor(host) {
     this.host = host;
@@ -25,6 +28,7 @@ export class Chart {
     try {
       ({ view } = await globalThis.normvizVega.vegaEmbed(room, fitted(spec, this.width()), {
         mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
+        tooltip: enlarged(this.host) === 1,  // Vega's would be of another place
       }));
     } catch (error) {
       problem = error;
@@ -85,8 +89,9 @@ export class Chart {
   place(event) {
     const box = this.room.querySelector("canvas").getBoundingClientRect();
     const [left, top] = this.view.origin(), padding = this.view.padding();
-    const x = event.clientX - box.left - left - padding.left;
-    const y = event.clientY - box.top - top - padding.top;
+    const by = enlarged(this.host);
+    const x = (event.clientX - box.left) / by - left - padding.left;
+    const y = (event.clientY - box.top) / by - top - padding.top;
     const size = this.plot();
     return { x, y, inside: x >= 0 && y >= 0 && x <= size.width && y <= size.height };
   }

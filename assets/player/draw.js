@@ -5,6 +5,8 @@ import { quotient, recordAt } from "./numbers.js";
 import { barsAt, heatAt, linesOf, lossAt, seedSets, wholeLoss } from "./rows.js";
 import { drawWalk } from "./walk.js";
 
+const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
+
 export const drawing = {
   redraw(what) {
     this.due = this.due === "data" ? "data" : what;
@@ -94,9 +96,23 @@ export const drawing = {
     return name === "ratio" ? this.divided : this.lanes[Number(name.slice(4))];
   },
 
+  // The weight of the trend that is drawn over the losses as they were measured; 0 without one.
+  trend() {
+    const chosen = this.find(".nv-smooth").value;
+    return chosen === "auto" ? (this.span > LONG ? TREND : 0) : Number(chosen) || 0;
+  },
+
+  // The loss chart's title.
+  nameLoss() {
+    const trend = this.trend() ? "; thick: trend" : "";
+    const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
+    const units = [...new Set(this.lanes.map((lane) => lane.about.unit))].join(" / ");
+    this.head("loss", "Training loss", `${units}, ${this.seeds()}${trend}${heldOut}`);
+  },
+
   drawCursor() {
     const at = this.cursor.at, { loss, bars, lines } = this.charts;
-    const weight = Number(this.find(".nv-smooth").value);
+    const weight = this.trend();
     const rule = this.rule();
     loss.set({ past: lossAt(this.lanes, at, weight), cursor: rule });
     if (lines) {

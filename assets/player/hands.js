@@ -1,5 +1,6 @@
 // What a visitor does to the player: pointer, keys, controls.
 
+import { enlarged } from "./chart.js";
 import { digits, heldUntil, recordAt } from "./numbers.js";
 
 export const hands = {
@@ -14,7 +15,10 @@ export const hands = {
       this.options.probe?.(event.target.value);
     };
     this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
-    this.find(".nv-smooth").onchange = () => this.redraw("cursor");
+    this.find(".nv-smooth").onchange = () => {
+      this.nameLoss();
+      this.redraw("cursor");
+    };
     this.find(".nv-table").ontoggle = () => this.redraw("cursor");
     for (const button of this.root.querySelectorAll(".nv-tabs button")) {
       button.onclick = () => this.tab(button.value);
@@ -106,8 +110,9 @@ export const hands = {
     this.bubble.hidden = !words;
     if (!words) return;
     this.bubble.textContent = words;
-    const left = Math.min(event.clientX + 14, innerWidth - this.bubble.offsetWidth - 8);
-    this.bubble.style.transform = `translate(${left}px, ${event.clientY + 14}px)`;
+    const by = enlarged(this.bubble);
+    const left = Math.min(event.clientX / by + 14, innerWidth / by - this.bubble.offsetWidth - 8);
+    this.bubble.style.transform = `translate(${left}px, ${event.clientY / by + 14}px)`;
   },
 
   cell(name, step, layer) {

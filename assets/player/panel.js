@@ -30,7 +30,7 @@ export const PAGE = `
   <fieldset class="nv-views"><legend>Layers</legend></fieldset>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
   <label class="nv-field">Smooth the loss <select class="nv-smooth">
-    <option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>
+    <option value="auto">above 300 steps</option><option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>
   </select></label>
 </div>
 </div>

@@ -101,12 +101,10 @@ export class Player {
     for (const [name, words] of Object.entries(message.findings ?? {})) {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
-    const units = [...new Set(this.lanes.map((lane) => lane.about.unit))].join(" / ");
-    this.head("loss", "Training loss", `${units}, ${this.seeds()}${heldOut}`);
     this.fade();
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));
+    this.nameLoss();
     if (this.start) this.begin();
     if (this.cursor.following) {
       this.cursor.step = this.cursor.last;

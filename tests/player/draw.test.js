@@ -78,3 +78,9 @@ test("a picture has all rows at the cursor, and the loss as it was measured", ()
   assert.deepEqual(page.rows("heat0"), {
     bad: ["cross"], cursor: [{ step: 1 }], ahead: [{ step: 1.5, end: 2.5 }], picture: [{ url: "data:picture" }] });
 });
+
+test("a long run has a trend over its losses, unless a visitor chose otherwise", () => {
+  const page = (value, span) => ({ ...drawing, find: () => ({ value }), span });
+  assert.deepEqual([page("auto", 300).trend(), page("auto", 301).trend(), page("0", 301).trend(), page(".6", 9).trend()],
+    [0, 0.9, 0, 0.6]);
+});

@@ -58,6 +58,7 @@ def page() -> None:
     if st.context.is_embedded:
         return _embedded(page_duel, lanes, backend, seen)
     waits, guided = page_duel.waits, page_duel.step is not None
+    has_rail = not _is_enlarged() and not guided
     page_foot.announce("" if waits else page_lanes.spoken(lanes))
     if not page_duel.story:
         _head(lanes, backend, seen)
@@ -75,9 +76,9 @@ def page() -> None:
         page_lanes.show(lanes, backend, seen)
         _placements(lanes)
         beside.show(seen, lanes, backend)
-    with st.container(key="body_guided" if guided else "body"):
+    with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
-        if not guided:
+        if has_rail:
             with left:
                 transport.show(lanes, backend)
                 st.html(SHEET)
@@ -97,6 +98,13 @@ def page() -> None:
                 gallery.tries(backend)
             share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
+
+
+def _is_enlarged() -> bool:
+    """Whether the page is for a projector. If so, the style sheet is told."""
+    if address.presents():
+        st.html('<i class="present"></i>')
+    return address.presents()
 
 
 def _name(page_duel: duel.Duel, lanes: list[page_lanes.Lane]) -> None:

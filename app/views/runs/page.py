@@ -82,7 +82,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
         )  # fmt: skip
         measured = st.toggle(
             "Also runs of 0 steps", key="runs_measured",
-            help="Measurements at initialisation, from the Anatomy page",
+            help="Measurements at initialisation, from the Catalogue page",
             persist_state="session",
         )  # fmt: skip
     asked = search(words)
