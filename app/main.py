@@ -7,7 +7,7 @@ import asyncio
 import gzip
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from math import inf
 
@@ -33,6 +33,8 @@ from starlette.routing import Route, WebSocketRoute
 from normviz.player import SCRIPTS, version
 from normviz.policy import Misconfigured
 
+OPENING_SECONDS = 3.0
+"""The server answers once the store is open, or after this time without it."""
 KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
 
@@ -58,7 +60,9 @@ def _script(request: Request) -> Response:
 async def lifespan(app: object) -> AsyncIterator[None]:
     """What the server does beside its answers, from its start to its end."""
     log_limit.install()
-    asyncio.get_running_loop().run_in_executor(None, open_store)
+    opening = asyncio.get_running_loop().run_in_executor(None, open_store)
+    with suppress(TimeoutError):  # else the first page that is opened would have no still
+        await asyncio.wait_for(asyncio.shield(opening), OPENING_SECONDS)
     async with left_sessions.closing():
         yield
 

@@ -46,6 +46,20 @@ class Named(NamedTuple):
     seeds: int
 
 
+class Drawn(NamedTuple):
+    """What the picture of a lane's block shows, and the placement that its norms come from, if any."""
+
+    scheme: str
+    depth: int
+    before: str = ""
+
+    def next(self, scheme: str, depth: int) -> Drawn:
+        """The next picture: norms move where the placement changes, and stand where all is as it was."""
+        if scheme != self.scheme:
+            return Drawn(scheme, depth, self.scheme)
+        return self if depth == self.depth else Drawn(scheme, depth)
+
+
 @dataclass
 class Duel(PageState):
     """One visitor's duel: one object for the whole session, which widgets' callbacks are given.
@@ -71,6 +85,7 @@ class Duel(PageState):
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
     asks       Train was pressed, and the page asks first, because that ends a run
+    drawn      of each lane its placement, and the one before it, as their pictures were drawn last
     """
 
     lanes: tuple[RunConfig, ...]
@@ -95,12 +110,13 @@ class Duel(PageState):
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
     asks: bool = False
+    drawn: tuple[Drawn, ...] = ()
 
     def become(self, other: Duel) -> None:
         """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
         text = other.text or self.text
         for attribute in fields(self):
-            if attribute.name not in ("mine", "named", "nonce"):
+            if attribute.name not in ("mine", "named", "nonce", "drawn"):
                 setattr(self, attribute.name, getattr(other, attribute.name))
         self.text, self.nonce = text, self.nonce + 1
 

@@ -3,6 +3,8 @@
 
 const CONTAINER = "container_width";  // the legends' columns depend on it
 
+const BESIDE = 200;  // pixels
+
 // The spec for a place of that width.
 export function fitted(spec, width) {
   const params = spec.params?.map((param) => param.name === CONTAINER ? { ...param, value: width } : param);
@@ -48,6 +50,7 @@ export class Chart {
     this.host.hidden = false;
     this.retired?.();
     const before = this.view;
+    this.height = view.height();
     view.width(this.width());
     if (before) keepZoom(before, view);
     this.view = view;
@@ -80,9 +83,14 @@ export class Chart {
     this.retired?.();  // the new view has its numbers: the old one may go
   }
 
+  // On the full screen a chart is as high as there is room, beside its head, legend and axis.
   fit() {
-    const width = this.width();
-    if (this.view && this.view.width() !== width) this.view.signal(CONTAINER, width).width(width).runAsync();
+    if (!this.view) return;
+    const width = this.width(), isWhole = document.fullscreenElement?.contains(this.host);
+    const height = isWhole ? Math.max(this.height, innerHeight - BESIDE) : this.height;
+    if (this.view.width() !== width) this.view.signal(CONTAINER, width).width(width);
+    else if (this.view.height() === height) return;
+    this.view.height(height).runAsync();
   }
 
   // Plot coordinates of a pointer: { x, y, inside }.

@@ -105,9 +105,8 @@ export const drawing = {
   // The loss chart's title.
   nameLoss() {
     const trend = this.trend() ? "; thick: trend" : "";
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
-    const units = [...new Set(this.lanes.map((lane) => lane.about.unit))].join(" / ");
-    this.head("loss", "Training loss", `${units}, ${this.seeds()}${trend}${heldOut}`);
+    const heldOut = this.sets.loss?.held_out?.length ? "; thin: held-out" : "";
+    this.head("loss", "Training loss", `${this.seeds()}${trend}${heldOut}`);
   },
 
   drawCursor() {
@@ -159,12 +158,27 @@ export const drawing = {
       place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,
         plot.width, Math.max(high, 3));
     }
+    this.label();
     const { bars } = this.charts;
     if (!bars?.view) return;
     const plot = bars.plot(), x = bars.view.scale("x");
     const wide = x.bandwidth ? x.bandwidth() : 3, left = layer === null ? undefined : x(layer);
     place(bars.band, left !== undefined, plot.left + (left ?? 0) - (x.bandwidth ? 0 : 1.5),
       plot.top, wide, plot.height);
+  },
+
+  // The numbers at the cursor, beside its rule, where a visitor has moved it.
+  label() {
+    const { cursor, charts: { loss } } = this, words = this.find(".nv-readout");
+    const moved = cursor.hover !== null || (!cursor.playing && !cursor.following && (cursor.step < cursor.last || cursor.layer !== null));
+    words.hidden = !moved || !loss?.view || !words.textContent;
+    if (words.hidden) return;
+    if (words.parentElement !== loss.figure) loss.figure.append(words);
+    const plot = loss.plot(), x = loss.view.scale("x")(cursor.at);
+    const left = loss.host.offsetLeft + plot.left, isRight = x > plot.width / 2;
+    words.style.top = `${loss.host.offsetTop + plot.top + 4}px`;
+    words.style.left = isRight ? "" : `${left + x + 8}px`;
+    words.style.right = isRight ? `${loss.figure.clientWidth - left - x + 8}px` : "";
   },
 
   fit() {

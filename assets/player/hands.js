@@ -7,6 +7,8 @@ export const hands = {
   listen() {
     const { cursor } = this;
     this.find(".nv-play").onclick = () => (cursor.playing ? cursor.pause() : cursor.play());
+    this.find(".nv-back").onclick = () => cursor.pin(cursor.step - 1);
+    this.find(".nv-on").onclick = () => cursor.pin(cursor.step + 1);
     this.find(".nv-speed").onchange = (event) => cursor.rate(Number(event.target.value));
     this.find(".nv-step input").oninput = (event) => cursor.pin(Number(event.target.value));
     this.find(".nv-probe").onchange = (event) => {
@@ -27,6 +29,8 @@ export const hands = {
     document.addEventListener("keydown", this.keys);
     this.links = (event) => this.follow(event);
     document.addEventListener("click", this.links, true);
+    this.screen = () => this.fit();
+    document.addEventListener("fullscreenchange", this.screen);
   },
 
   // A link "#step-30" of the page sets the cursor.

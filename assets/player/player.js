@@ -75,7 +75,7 @@ export class Player {
   receive(message) {
     this.root.classList.toggle("nv-lost", Boolean(message.lost));
     if (message.lost) {
-      this.find(".nv-bar").dataset.lost = message.lost;
+      this.find(".nv-replay").dataset.lost = message.lost;
       return;
     }
     if (message.status) this.status(message.status);
@@ -158,7 +158,7 @@ export class Player {
   // Training began: a visitor who can't see the curves is taken to them.
   reveal() {
     const { top, bottom } = this.find(".nv-grid").getBoundingClientRect();
-    if (top < innerHeight / 2 && bottom > innerHeight / 4) return;
+    if (top < innerHeight * 0.6 && bottom > innerHeight / 4) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.root.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
   }
@@ -223,6 +223,7 @@ export class Player {
     this.gone = true;
     document.removeEventListener("keydown", this.keys);
     document.removeEventListener("click", this.links, true);
+    document.removeEventListener("fullscreenchange", this.screen);
     this.resized.disconnect();
     this.options.source.close();
     for (const chart of Object.values(this.charts)) chart.close();

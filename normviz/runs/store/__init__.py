@@ -350,6 +350,13 @@ class Store:
         )
         return dict(rows.fetchall())
 
+    def asked_by(self, visitor: str) -> frozenset[int]:
+        """The runs that a visitor asked for on a page; not the cells of maps and claims."""
+        rows = self.db.connection.execute(
+            "SELECT id FROM runs WHERE visitor = ? AND origin = 'here'", (visitor,)
+        )
+        return frozenset(number for (number,) in rows)
+
     def view_counts(self) -> dict[int, int]:
         """Open runs and cells that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
