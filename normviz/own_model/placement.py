@@ -73,6 +73,7 @@ class Product:
 class BlockTrace:
     """One block: its place in the stack, the symbol of its result, and what the judge says of it.
 
+    module    which of the stack's modules it is a call of
     before    the symbol of what entered, from the values outside of the blocks
     judged    its sublayers; None where the rules do not decide, and `why` has the reason
     products  of queries and keys, and of weights and values
@@ -85,6 +86,7 @@ class BlockTrace:
 
     number: int
     kind: str
+    module: int = 0
     result: Symbol = field(default_factory=Stream)
     before: Symbol | None = None
     judged: Judged | None = None
@@ -675,7 +677,8 @@ class _Follow(TorchFunctionMode):
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             self.ran.add(self.names[module])
             number = len(each.blocks)
-            trace = BlockTrace(number, type(module).__name__)
+            own = each.stack.blocks.index(module)
+            trace = BlockTrace(number, type(module).__name__, own)
             entering = stream.entering(args, kwargs)
             if entering is not None:
                 trace.before = self.scope.get(id(entering), Made(()))
