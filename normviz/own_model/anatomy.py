@@ -211,7 +211,12 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
             if probed_norm is None:
                 kind = name.split("(")[0]
                 record = NormFound(
-                    placement.NORMS.get(kind), f"a call of {kind}", None, "unknown", None, 0
+                    placement.NORMS.get(kind),
+                    kind if kind.endswith("by hand") else f"a call of {kind}",
+                    None,
+                    "unknown",
+                    None,
+                    0,
                 )
             else:
                 record = NormFound(
