@@ -1118,7 +1118,8 @@ def _statistic(
         return None
     shape, now = given[0].shape, made[0].shape
     if isinstance(first, Made) and first.by in (STATISTIC, ROOT, LENGTH) and name in POINTWISE:
-        halves = name == "pow" and args[1:] and args[1] in (0.5, -0.5)
+        power = args[1] if name == "pow" and len(args) > 1 else None
+        halves = isinstance(power, float) and abs(power) == 0.5
         is_root = first.by == STATISTIC and (halves or name in ("sqrt", "rsqrt"))
         return Made((first,), ROOT if is_root else first.by) if now == shape else None
     if name in REDUCES and shape and shape[-1] == width and now in ((*shape[:-1], 1), shape[:-1]):
