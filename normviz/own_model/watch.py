@@ -762,7 +762,7 @@ def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
     to       "store" (the app's Runs page); "wandb", "trackio" or "tensorboard" there as well; a path that
              ends in .html or .zip; or None
     show     "terminal" for live charts there
-    scaler   the GradScaler, where there is one
+    scaler   the GradScaler; left out, it is found at the first step that it takes
 
     Raises ValueError, with one sentence, for options that are not allowed and for a model without blocks.
     """
