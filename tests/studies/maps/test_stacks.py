@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from normviz.cores import Gpu
 from normviz.execution import Began, Ended, Executor
 from normviz.execution.cell import measure, measure_stack
 from normviz.runs.store import Store
-from normviz.studies.maps import Done, Reused, drive, make, stacks, sweep
+from normviz.studies.maps import Cluster, Done, Reused, drive, make, ray, stacks, sweep
 from normviz.studies.maps.drive import device_of
 from normviz.studies.maps.stacks import Stacks, seconds_on_gpus, stacks_of
 from normviz.training import stacked
@@ -152,3 +155,43 @@ def test_a_grid_has_one_device(monkeypatch: pytest.MonkeyPatch, store: Store) ->
     assert device_of(large, list(store.results(TINY.key)), 2) == "cpu"
     named = make(TINY.replace(device="cuda"), {"lr": (1e-3, 3e-3)}).cells
     assert device_of(named, [], 1) == "cuda"
+
+
+class Ray:
+    """A Ray that does each task when it is handed, in this process; `shares` are those of a GPU."""
+
+    def __init__(self) -> None:
+        self.shares = list[float]()
+
+    def remote(self, **_: object) -> Any:
+        return lambda function: SimpleNamespace(options=partial(self.options, function))
+
+    def options(self, function: Callable[..., Any], num_gpus: float) -> Any:
+        def remote(*arguments: Any) -> Any:
+            self.shares.append(num_gpus)
+            end = Future[Any]()
+            end.set_result(function(*arguments))
+            return SimpleNamespace(future=lambda: end)
+
+        return SimpleNamespace(remote=remote)
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.usefixtures("gpu")
+def test_on_ray_a_task_is_a_cell_or_a_stack_with_its_share_of_a_gpu(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray, "train_cell", lambda it: measure(RunConfig.model_validate_json(it)))
+    monkeypatch.setattr(
+        ray, "train_stack", lambda all: [ray.train_cell(canonical) for canonical in all]
+    )
+    cluster: Any = Cluster.__new__(Cluster)
+    cluster.ray, cluster.cores, cluster.gpus, cluster.at_most = Ray(), 8, 1, None
+    grid = make(TINY.replace(steps=2), {"device": ("cpu", "cuda"), "lr": (1e-3, 3e-3)})
+    news = list(sweep(store, grid, cluster=cluster))
+    done = [it.cell for it in news if isinstance(it, Done) and it.measured.id]
+    began = [it.task for it in news if isinstance(it, Began)]
+    assert sorted(cluster.ray.shares) == [0.0, 0.0, 1 / 8]
+    assert set(done) == set(began) == set(grid.cells) and len(done) == len(began) == 4
