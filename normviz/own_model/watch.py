@@ -45,6 +45,7 @@ from .instruments import KEYS, Instruments, Row, in_backward, read_rows
 from .report import StackFound
 from .source import inputs_of
 from .stack import Stack, find_stacks, main_stack
+from .step_clock import StepClock
 from .trackers import TRACKERS, tracker
 
 LOG = logging.getLogger(__name__)
@@ -152,9 +153,7 @@ class Watch:
         )
         self._count()
         self._cadence = Cadence(every, self.is_sharded)
-        # On a CPU other work on the machine does not count; elsewhere this thread only waits.
-        self._clock = time.thread_time if first.device.type == "cpu" else time.perf_counter
-        self._last = self._clock()
+        self._clock = StepClock(first.device)
         self._flushed = time.perf_counter()
         self._handles: list[Any] = []
         self._hooks = Hooks()
@@ -510,7 +509,8 @@ class Watch:
         self._is_late = loss is None
         self._note_others()
         self._losses, self._optimizers, self._found_inf = [], [], None
-        self._cadence.note(was_armed, self._clock() - self._last)
+        for timed in self._clock.end(was_armed):
+            self._cadence.note(*timed)
         self._ended += 1
         if instruments is not None and not (instruments.is_armed and self._recorded == self._ended):
             if begins and self._records(self._ended):
@@ -521,7 +521,7 @@ class Watch:
         due = time.perf_counter() - self._flushed >= FLUSH_SECONDS or self._ended == 1
         if due or (row is not None and self._reads_each):
             self._read()
-        self._last = self._clock()
+        self._clock.begin()
 
     def _note_others(self) -> None:
         """Say that optimizers were recorded that were not given, beside one that was."""

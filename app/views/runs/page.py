@@ -216,7 +216,8 @@ def _when(run: Run) -> str:
 def _device(run: Run) -> str:
     if (started := run.started) is None:
         return ""
-    name = started.device.upper() if started.device in ("cpu", "cuda") else literal(started.device)
+    kind, _, gpu = started.device.partition(": ")
+    name = literal(gpu or (kind.upper() if kind in ("cpu", "cuda") else kind))
     if not started.engine or run.is_observed:  # no engine of ours trained that
         return name
     why = f": {literal(started.why)}" if started.why else ""
