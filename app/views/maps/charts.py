@@ -105,7 +105,7 @@ def reach(page_maps: Maps, drawn: list[Map]) -> None:
 EDGES = (
     "The largest [[rate|learning rate]] of those tried at which half of the [[seed|seeds]] train, and in "
     "brackets between what rates the own limit of each seed lies{}. ≥: no larger rate was tried. With more "
-    "than {} steps more may train."
+    "than {} steps more may train, above all where the loss still fell."
 )
 
 
