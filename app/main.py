@@ -7,7 +7,7 @@ import asyncio
 import gzip
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from math import inf
 
@@ -19,6 +19,7 @@ from normviz.app.asgi.connection_limit import MESSAGE, Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.live_page import LIVE, live_file
+from normviz.app.asgi.moved import moved_pages
 from normviz.app.asgi.numbers_socket import numbers
 from normviz.app.asgi.own_hosts import OwnHosts
 from normviz.app.asgi.tuning import tune
@@ -32,6 +33,8 @@ from starlette.routing import Route, WebSocketRoute
 from normviz.player import SCRIPTS, version
 from normviz.policy import Misconfigured
 
+OPENING_SECONDS = 3.0
+"""The server answers once the store is open, or after this time without it."""
 KEPT = {"Cache-Control": "max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
 
@@ -57,7 +60,9 @@ def _script(request: Request) -> Response:
 async def lifespan(app: object) -> AsyncIterator[None]:
     """What the server does beside its answers, from its start to its end."""
     log_limit.install()
-    asyncio.get_running_loop().run_in_executor(None, open_store)
+    opening = asyncio.get_running_loop().run_in_executor(None, open_store)
+    with suppress(TimeoutError):  # else the first page that is opened would have no still
+        await asyncio.wait_for(asyncio.shield(opening), OPENING_SECONDS)
     async with left_sessions.closing():
         yield
 
@@ -77,6 +82,7 @@ serving = {
     "lifespan": lifespan,
     "routes": [
         Route("/healthz", healthz),
+        *moved_pages(),
         Route("/normviz/{script}.js", _script),
         Route(f"/{PICTURE}", picture),
         Route(f"/{LIVE}/{{name}}", live_file),

@@ -7,7 +7,6 @@ from pathlib import Path
 import streamlit as st
 from normviz.app import visit
 from normviz.app.session.pages import PAGES
-from normviz.app.views.anatomy import page as anatomy
 from normviz.app.views.by_hand import page as by_hand
 from normviz.app.views.catalog import page as catalogue
 from normviz.app.views.choose import page as choose
@@ -34,7 +33,6 @@ views = {
     "maps": maps.page,
     "claims": claims.page,
     "choose": choose.page,
-    "anatomy": anatomy.page,
     "catalogue": catalogue.page,
     "by-hand": by_hand.page,
     "cost": norm_cost.page,

@@ -438,6 +438,10 @@ def _not_with_scheme(c: RunConfig) -> str | None:
     return None
 
 
+LONGEST_LIST = 200
+"""Characters of the allowed values that are named beside a value that was perhaps meant."""
+
+
 def _first_sentence(error: ValidationError) -> ConfigError:
     """Pydantic's first complaint as one sentence of ours."""
     first = error.errors()[0]
@@ -452,11 +456,13 @@ def _first_sentence(error: ValidationError) -> ConfigError:
             f"unknown setting {_short(name)}: known settings are {known}", name, given
         )
     shown = _short(given)
-    sentence = f"{name} is {shown}, allowed is {SETTINGS[name].allowed()}"
+    allowed, meant = SETTINGS[name].allowed(), ""
     if name in CHOICES and isinstance(given, str):
         _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
-        sentence += f". Did you mean {hint}" if hint else ""
-    return ConfigError(sentence, name, given)
+        meant = f". Did you mean {hint}" if hint else ""
+        if hint and len(allowed) > LONGEST_LIST:
+            allowed = f"one of {len(CHOICES[name])} (`normviz list` and the Catalogue name them)"
+    return ConfigError(f"{name} is {shown}, allowed is {allowed}{meant}", name, given)
 
 
 def _holds_bool(value: object) -> bool:

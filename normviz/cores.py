@@ -1,13 +1,15 @@
-"""What there is to train on: cores, and a GPU."""
+"""What there is to train on: cores, and GPUs."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 
 def cores() -> int:
@@ -17,21 +19,52 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+@dataclass(frozen=True)
+class Gpu:
+    """A CUDA GPU: its name, its memory in GiB, and what names it in $CUDA_VISIBLE_DEVICES."""
+
+    name: str
+    gib: float
+    visible: str
+
+
 @cache
-def has_gpu() -> bool:
-    """Whether there is a CUDA GPU and a PyTorch built for it, found without loading PyTorch."""
+def gpus() -> tuple[Gpu, ...]:
+    """The CUDA GPUs of this machine that this process may use, none without a PyTorch built for them; found
+    without loading PyTorch."""
     torch = find_spec("torch")
     if torch is None or torch.origin is None:
-        return False
+        return ()
     version = Path(torch.origin).with_name("version.py")
     if not version.exists() or not re.search(r"^cuda\b.*=\s*['\"]", version.read_text(), re.M):
-        return False
+        return ()
     try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-        count = ctypes.c_int()
-        return (
-            not (driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)))
-            and count.value > 0
-        )
+        return read_gpus(ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1"))
     except (OSError, AttributeError):
-        return False
+        return ()
+
+
+def read_gpus(driver: Any) -> tuple[Gpu, ...]:
+    """The GPUs that a CUDA driver knows, none where it fails."""
+    count, listed = ctypes.c_int(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return ()
+    found = []
+    for number in range(count.value):
+        device, name, size = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+        driver.cuDeviceGet(ctypes.byref(device), number)
+        driver.cuDeviceGetName(name, len(name), device)
+        driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+        visible = listed.split(",")[number].strip() if listed else str(number)
+        found.append(Gpu(name.value.decode(errors="replace"), size.value / 2**30, visible))
+    return tuple(found)
+
+
+def has_gpu() -> bool:
+    """Whether there is a CUDA GPU that PyTorch may use."""
+    return bool(gpus())
+
+
+def on_gpu(name: str) -> str:
+    """The device of a run on the GPU of this name."""
+    return f"cuda: {name}"

@@ -17,8 +17,8 @@ MAX_LANES = 4
 SEEDS = 5
 """Runs of a lane after Repeat: itself and four with the next seeds."""
 
-MAX_CELLS = 1000
-"""Runs of one sweep: cells of its grid times seeds."""
+MAX_CELLS, MAX_SWEEP_CELLS = 1000, 10_000
+"""Runs of a page's maps: cells of the grid times seeds; and of one `normviz sweep`."""
 
 MAX_SWEEP_SEEDS = 50
 
@@ -29,7 +29,7 @@ MAX_MAPS = 8
 """Maps side by side on one page."""
 
 MAX_SWEEP_HOURS = 12.0
-"""Estimated hours of one CPU core for all runs of a sweep together."""
+"""Estimated hours of one CPU core for all runs of a sweep together, on this machine."""
 
 MAX_TEXT_BYTES = 1_000_000
 """Bytes of a visitor's own text, in UTF-8 with one-character line ends."""

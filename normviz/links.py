@@ -30,6 +30,8 @@ BESIDE = "beside"
 """The parameter of a link that names an observed run, whose charts are shown beside the lanes."""
 PAGE = ("embed", "embed_options")
 """Parameters that Streamlit reads."""
+PRESENT = "present"
+"""The parameter of any page's link with which the Duel page is larger, for a projector."""
 APPENDED = re.compile(r"utm_\w+|fbclid|gclid|msclkid|igshid|mc_[ce]id|si|ref")
 """Tracking parameters that messengers and mails append to any address."""
 Params = Mapping[str, Sequence[str]]
@@ -80,7 +82,7 @@ class Codec:
 
     def others(self, params: Params) -> list[str]:
         """A sentence about names in a link that this page does not know, if there are any."""
-        unknown = set(params) - {"v", *self.fields, *self.view, *PAGE}
+        unknown = set(params) - {"v", *self.fields, *self.view, *PAGE, PRESENT}
         names = sorted(name for name in unknown if not APPENDED.fullmatch(name))
         if not names:
             return []

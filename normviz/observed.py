@@ -72,6 +72,11 @@ class Observed(BaseModel):
         about = json.dumps(self.model_dump(mode="json", exclude=FOUND), sort_keys=True)
         return PREFIX + hashlib.sha256(about.encode()).hexdigest()[:16]
 
+    @property
+    def where(self) -> str:
+        """Where the blocks are, in words."""
+        return self.path or "the model itself"
+
     def replace(self, /, **changes: Any) -> Observed:
         """The same record with some fields changed."""
         return Observed(**{**self.model_dump(), **changes})

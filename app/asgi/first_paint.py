@@ -24,7 +24,6 @@ from normviz.export import preview
 from normviz.home import FolderError, shipped
 from normviz.runs.store import StoreError
 
-from ..session.backend import opened
 from ..session.pages import DUEL, NAME, PAGES, tab_title
 from .linked_duel import LinkedDuel, find
 
@@ -32,6 +31,8 @@ PICTURE = "normviz/preview.png"
 """The address of the pictures, relative to the server's root."""
 TITLE, ROOT = "<title>Streamlit</title>", '<div id="root"></div>'
 """What the HTML has once each."""
+SKIP = '<a class="skip" href="#content">Skip to the content</a>'
+"""Before all else for a keyboard. Its place is in `visit`."""
 PATIENCE = 0.4
 """Seconds that a page waits for the store before it is served without a still."""
 LONGEST = 8000
@@ -41,9 +42,9 @@ PROBLEMS = (StoreError, FolderError, ValueError)
 
 
 def open_store() -> None:
-    """Open the store, so that the first visitor does not wait until what ships is in it."""
+    """Open the store and read the opening duel, so that the first visitor does not wait for them."""
     try:
-        opened()
+        find({})
     except PROBLEMS as error:  # the pages say what is wrong
         log.info("the store is not open yet: %s", error)
 
@@ -111,7 +112,8 @@ def rewritten(html: bytes, head: str, still: str) -> bytes:
     if html.count(title) != 1 or html.count(root) != 1:
         log.warning("Streamlit's HTML has another shape: pages are served without title and still")
         return html
-    return html.replace(title, head.encode()).replace(root, style + still.encode() + root)
+    before = style + SKIP.encode() + still.encode()
+    return html.replace(title, head.encode()).replace(root, before + root)
 
 
 @lru_cache(maxsize=1)

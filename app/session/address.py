@@ -13,6 +13,8 @@ import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from normviz.links import PRESENT
+
 # A message of a script run that began before Back replaces the entry that Back led to: the run that Back
 # starts shows it again.
 ADDRESS = component(
@@ -46,9 +48,16 @@ def arrive(page: str) -> None:
     arrived = is_old_entry() or st.session_state.get("page") != page
     st.session_state["arrived"] = arrived
     st.session_state["page"] = page
+    if arrived and (word := st.query_params.get(PRESENT)) is not None:
+        st.session_state[PRESENT] = word == "1"
     st.session_state["visit"] = st.session_state.get("visit", 0) + arrived
     with st.container(key="top"):
         TOP(key="top_part", data={"visit": st.session_state["visit"]})
+
+
+def presents() -> bool:
+    """Whether a link of this visit asked for the large page: then it stays so on every page."""
+    return st.session_state.get(PRESENT, False)
 
 
 def params() -> dict[str, list[str]]:
@@ -59,17 +68,21 @@ def params() -> dict[str, list[str]]:
 def add(wanted: Mapping[str, str]) -> None:
     """Write the address as a new entry, so that Back leads to the present one. Write while a page is drawn:
     what a callback writes can be lost."""
-    st.query_params.from_dict(wanted)
+    st.query_params.from_dict(_with_view(wanted))
 
 
 def show(wanted: Mapping[str, str]) -> None:
     """Write the address in place of the present one; in another site's frame it stays as it is."""
     if st.context.is_embedded:
         return
-    query = urlencode(wanted)
+    query = urlencode(_with_view(wanted))
     data = {"page": st.session_state["page"], "query": query, "visit": st.session_state["visit"]}
     with st.container(key="address"):
         ADDRESS(key="address_part", data=data)
+
+
+def _with_view(wanted: Mapping[str, str]) -> Mapping[str, str]:
+    return {**wanted, PRESENT: "1"} if presents() else wanted
 
 
 def is_old_entry() -> bool:

@@ -7,12 +7,15 @@ that is not allowed changes nothing, and `complaint` says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs
 
 import streamlit as st
 
+from normviz.catalog import FAMILIES, SCHEMES
+from normviz.catalog.families import places_of
 from normviz.config import ConfigError, RunConfig
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS, TourStep
@@ -43,6 +46,20 @@ class Named(NamedTuple):
     seeds: int
 
 
+class Drawn(NamedTuple):
+    """What the picture of a lane's block shows, and the placement that its norms come from, if any."""
+
+    scheme: str
+    depth: int
+    before: str = ""
+
+    def next(self, scheme: str, depth: int) -> Drawn:
+        """The next picture: norms move where the placement changes, and stand where all is as it was."""
+        if scheme != self.scheme:
+            return Drawn(scheme, depth, self.scheme)
+        return self if depth == self.depth else Drawn(scheme, depth)
+
+
 @dataclass
 class Duel(PageState):
     """One visitor's duel: one object for the whole session, which widgets' callbacks are given.
@@ -68,6 +85,7 @@ class Duel(PageState):
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
     asks       Train was pressed, and the page asks first, because that ends a run
+    drawn      of each lane its placement, and the one before it, as their pictures were drawn last
     """
 
     lanes: tuple[RunConfig, ...]
@@ -92,12 +110,13 @@ class Duel(PageState):
     automatic: frozenset[int] = frozenset()
     refused_in: str = ""
     asks: bool = False
+    drawn: tuple[Drawn, ...] = ()
 
     def become(self, other: Duel) -> None:
         """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
         text = other.text or self.text
         for attribute in fields(self):
-            if attribute.name not in ("mine", "named", "nonce"):
+            if attribute.name not in ("mine", "named", "nonce", "drawn"):
                 setattr(self, attribute.name, getattr(other, attribute.name))
         self.text, self.nonce = text, self.nonce + 1
 
@@ -294,6 +313,8 @@ def change(
     except ConfigError as error:
         page_duel.complain(str(error), widget)
         return
+    if field == "family":
+        lanes = _compared(lanes)
     page_duel.complain(None)
     page_duel.refused = None
     page_duel.wants_text = page_duel.wants_text and field != "task"
@@ -319,10 +340,34 @@ def show(page_duel: Duel, key: str, value: object) -> None:
         st.session_state[key] = value
 
 
+def _compared(lanes: tuple[RunConfig, ...]) -> tuple[RunConfig, ...]:
+    """Lanes of another family: where all became the same, each has a placement of its own. The first one of a
+    recurrent net has no norm."""
+    if len(lanes) > 1 and len(set(lanes)) == 1 and FAMILIES[lanes[0].family].is_recurrent:
+        lanes = (lanes[0].replace(scheme="cell_none"), *lanes[1:])
+    apart: tuple[RunConfig, ...] = ()
+    for lane in lanes:
+        apart = (*apart, _with_another(lane, apart) if lane in apart else lane)
+    return apart
+
+
+def _with_another(config: RunConfig, lanes: tuple[RunConfig, ...]) -> RunConfig:
+    """The settings with the first placement of their family that no lane has, if there is one."""
+    taken = {lane.scheme for lane in lanes}
+    for scheme in places_of(config.family) or SCHEMES.keys():
+        if scheme not in taken:
+            with suppress(ConfigError):
+                return config.replace(scheme=scheme)
+    return config
+
+
 def set_lane_count(page_duel: Duel, n: int) -> None:
-    """Add copies of the last lane, or drop lanes from the end."""
+    """Add lanes like the last one, with placements that are not on the page, or drop lanes from the end."""
     n = max(1, min(n, page_duel.most_lanes))
-    page_duel.lanes = (*page_duel.lanes, *(page_duel.lanes[-1:] * MAX_LANES))[:n]
+    lanes = page_duel.lanes[:n]
+    while len(lanes) < n:
+        lanes = (*lanes, _with_another(lanes[-1], lanes))
+    page_duel.lanes = lanes
     page_duel.runs = (*page_duel.runs, *(None,) * MAX_LANES)[:n]
     page_duel.complain(None)
     _touch(page_duel)

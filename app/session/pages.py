@@ -42,14 +42,9 @@ PAGES = {
             "Choose",
         ),
         AboutPage(
-            "Anatomy", "anatomy",
-            "Norm placements side by side: diagram, formula, gradient path, code, and numbers measured "
-            "before the first training step.",
-            "Learn",
-        ),
-        AboutPage(
             "Catalogue", "catalogue",
-            "All norm placements and norms with formulas and sources, and what real models use.",
+            "All norm placements and norms: diagram, formula, gradient path, code, numbers measured before "
+            "the first training step, and what real models use.",
             "Learn",
         ),
         AboutPage(

@@ -37,6 +37,11 @@ def open_duel(
     st.switch_page(at("duel"))
 
 
+def to(path: str, words: str, params: Mapping[str, str], icon: str) -> None:
+    """A link to a page with the parameters of a link."""
+    st.page_link(at(path), label=literal(words), icon=icon, query_params=dict(params))
+
+
 def models() -> None:
     """A link to the census of real models."""
     st.page_link(
@@ -48,6 +53,6 @@ def models() -> None:
 def anatomy(configs: Sequence[RunConfig], words: str) -> None:
     """A link to the anatomy of one or two configs."""
     st.page_link(
-        at("anatomy"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
+        at("catalogue"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
         query_params=as_params([untrained(config) for config in configs]),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A config's placement as diagram, formulas and sentences, for the duel and the Anatomy page."""
+"""A config's placement as diagram, formulas and sentences, for the duel and the Catalogue page."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import streamlit as st
 
 from normviz.catalog import CELLS, CONSTRAINTS, FAMILIES, NORMS, PLACEMENTS, SCHEMES
 from normviz.charts import scheme_style
+from normviz.charts.palette import ink
 from normviz.config import RunConfig
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy import cell
+
+from .placement_list import picture
 
 VOCABULARY = 32
 """The vocabulary size in the code shown: that of the synthetic tasks. A reader changes it in one place."""
@@ -41,6 +44,34 @@ def diagram(config: RunConfig, color: str | None = None) -> None:
     scheme = SCHEMES[config.scheme]
     picture = in_family(config, picture)
     st.image(picture, width=244, alt=f"A block with {scheme.label}. {scheme.sentence}")
+
+
+def block(config: RunConfig, color: str, before: str = "", dark: bool = False) -> str:
+    """HTML of a config's block or cell, large: with both branches of the block where there is room, with one
+    in a narrow place. Norms move there from where the scheme `before` has them."""
+    about = PLACEMENTS[config.scheme]
+    words = escape(f"A block with {about.label}. {about.sentence}")
+    if config.scheme in CELLS:
+        drawn = {"two": cell.diagram(config, NORMS.label(config.placed().norm), color)}
+    else:
+        names = (in_family(config, "attention"), "FFN")
+        came = "" if before in CELLS else before
+        drawn = {
+            name: anatomy.block(
+                config.scheme,
+                config.depth,
+                color,
+                names,
+                came,
+                config.norm != "none",
+                one,
+                ink(dark),
+            )
+            for name, one in (("two", False), ("one", True))
+        }
+    return "".join(
+        f'<img class="{name}" alt="{words}" src="{picture(svg)}">' for name, svg in drawn.items()
+    )
 
 
 def formulas(config: RunConfig, before: str = "") -> None:

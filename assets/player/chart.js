@@ -3,11 +3,16 @@
 
 const CONTAINER = "container_width";  // the legends' columns depend on it
 
+const BESIDE = 200;  // pixels
+
 // The spec for a place of that width.
 export function fitted(spec, width) {
   const params = spec.params?.map((param) => param.name === CONTAINER ? { ...param, value: width } : param);
   return { ...spec, ...(params && { params }), width };
 }
+
+// By how much the page enlarges it (see `present` in the app's style sheet).
+export const enlarged = (element) => element.currentCSSZoom ?? 1;
 
 export class Chart {
   constructor(host) {
@@ -25,6 +30,7 @@ export class Chart {
     try {
       ({ view } = await globalThis.normvizVega.vegaEmbed(room, fitted(spec, this.width()), {
         mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
+        tooltip: enlarged(this.host) === 1,  // Vega's would be of another place
       }));
     } catch (error) {
       problem = error;
@@ -44,6 +50,7 @@ export class Chart {
     this.host.hidden = false;
     this.retired?.();
     const before = this.view;
+    this.height = view.height();
     view.width(this.width());
     if (before) keepZoom(before, view);
     this.view = view;
@@ -76,17 +83,23 @@ export class Chart {
     this.retired?.();  // the new view has its numbers: the old one may go
   }
 
+  // On the full screen a chart is as high as there is room, beside its head, legend and axis.
   fit() {
-    const width = this.width();
-    if (this.view && this.view.width() !== width) this.view.signal(CONTAINER, width).width(width).runAsync();
+    if (!this.view) return;
+    const width = this.width(), isWhole = document.fullscreenElement?.contains(this.host);
+    const height = isWhole ? Math.max(this.height, innerHeight - BESIDE) : this.height;
+    if (this.view.width() !== width) this.view.signal(CONTAINER, width).width(width);
+    else if (this.view.height() === height) return;
+    this.view.height(height).runAsync();
   }
 
   // Plot coordinates of a pointer: { x, y, inside }.
   place(event) {
     const box = this.room.querySelector("canvas").getBoundingClientRect();
     const [left, top] = this.view.origin(), padding = this.view.padding();
-    const x = event.clientX - box.left - left - padding.left;
-    const y = event.clientY - box.top - top - padding.top;
+    const by = enlarged(this.host);
+    const x = (event.clientX - box.left) / by - left - padding.left;
+    const y = (event.clientY - box.top) / by - top - padding.top;
     const size = this.plot();
     return { x, y, inside: x >= 0 && y >= 0 && x <= size.width && y <= size.height };
   }

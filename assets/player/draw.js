@@ -5,6 +5,8 @@ import { quotient, recordAt } from "./numbers.js";
 import { barsAt, heatAt, linesOf, lossAt, seedSets, wholeLoss } from "./rows.js";
 import { drawWalk } from "./walk.js";
 
+const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
+
 export const drawing = {
   redraw(what) {
     this.due = this.due === "data" ? "data" : what;
@@ -94,9 +96,22 @@ export const drawing = {
     return name === "ratio" ? this.divided : this.lanes[Number(name.slice(4))];
   },
 
+  // The weight of the trend that is drawn over the losses as they were measured; 0 without one.
+  trend() {
+    const chosen = this.find(".nv-smooth").value;
+    return chosen === "auto" ? (this.span > LONG ? TREND : 0) : Number(chosen) || 0;
+  },
+
+  // The loss chart's title.
+  nameLoss() {
+    const trend = this.trend() ? "; thick: trend" : "";
+    const heldOut = this.sets.loss?.held_out?.length ? "; thin: held-out" : "";
+    this.head("loss", "Training loss", `${this.seeds()}${trend}${heldOut}`);
+  },
+
   drawCursor() {
     const at = this.cursor.at, { loss, bars, lines } = this.charts;
-    const weight = Number(this.find(".nv-smooth").value);
+    const weight = this.trend();
     const rule = this.rule();
     loss.set({ past: lossAt(this.lanes, at, weight), cursor: rule });
     if (lines) {
@@ -143,12 +158,27 @@ export const drawing = {
       place(chart.band, there, plot.left, plot.top + y(layer ?? 0) - Math.max(high, 3) / 2,
         plot.width, Math.max(high, 3));
     }
+    this.label();
     const { bars } = this.charts;
     if (!bars?.view) return;
     const plot = bars.plot(), x = bars.view.scale("x");
     const wide = x.bandwidth ? x.bandwidth() : 3, left = layer === null ? undefined : x(layer);
     place(bars.band, left !== undefined, plot.left + (left ?? 0) - (x.bandwidth ? 0 : 1.5),
       plot.top, wide, plot.height);
+  },
+
+  // The numbers at the cursor, beside its rule, where a visitor has moved it.
+  label() {
+    const { cursor, charts: { loss } } = this, words = this.find(".nv-readout");
+    const moved = cursor.hover !== null || (!cursor.playing && !cursor.following && (cursor.step < cursor.last || cursor.layer !== null));
+    words.hidden = !moved || !loss?.view || !words.textContent;
+    if (words.hidden) return;
+    if (words.parentElement !== loss.figure) loss.figure.append(words);
+    const plot = loss.plot(), x = loss.view.scale("x")(cursor.at);
+    const left = loss.host.offsetLeft + plot.left, isRight = x > plot.width / 2;
+    words.style.top = `${loss.host.offsetTop + plot.top + 4}px`;
+    words.style.left = isRight ? "" : `${left + x + 8}px`;
+    words.style.right = isRight ? `${loss.figure.clientWidth - left - x + 8}px` : "";
   },
 
   fit() {

@@ -1,11 +1,14 @@
 // What a visitor does to the player: pointer, keys, controls.
 
+import { enlarged } from "./chart.js";
 import { digits, heldUntil, recordAt } from "./numbers.js";
 
 export const hands = {
   listen() {
     const { cursor } = this;
     this.find(".nv-play").onclick = () => (cursor.playing ? cursor.pause() : cursor.play());
+    this.find(".nv-back").onclick = () => cursor.pin(cursor.step - 1);
+    this.find(".nv-on").onclick = () => cursor.pin(cursor.step + 1);
     this.find(".nv-speed").onchange = (event) => cursor.rate(Number(event.target.value));
     this.find(".nv-step input").oninput = (event) => cursor.pin(Number(event.target.value));
     this.find(".nv-probe").onchange = (event) => {
@@ -14,7 +17,10 @@ export const hands = {
       this.options.probe?.(event.target.value);
     };
     this.find(".nv-linear").onchange = (event) => this.look({ linear: event.target.checked });
-    this.find(".nv-smooth").onchange = () => this.redraw("cursor");
+    this.find(".nv-smooth").onchange = () => {
+      this.nameLoss();
+      this.redraw("cursor");
+    };
     this.find(".nv-table").ontoggle = () => this.redraw("cursor");
     for (const button of this.root.querySelectorAll(".nv-tabs button")) {
       button.onclick = () => this.tab(button.value);
@@ -23,6 +29,8 @@ export const hands = {
     document.addEventListener("keydown", this.keys);
     this.links = (event) => this.follow(event);
     document.addEventListener("click", this.links, true);
+    this.screen = () => this.fit();
+    document.addEventListener("fullscreenchange", this.screen);
   },
 
   // A link "#step-30" of the page sets the cursor.
@@ -106,8 +114,9 @@ export const hands = {
     this.bubble.hidden = !words;
     if (!words) return;
     this.bubble.textContent = words;
-    const left = Math.min(event.clientX + 14, innerWidth - this.bubble.offsetWidth - 8);
-    this.bubble.style.transform = `translate(${left}px, ${event.clientY + 14}px)`;
+    const by = enlarged(this.bubble);
+    const left = Math.min(event.clientX / by + 14, innerWidth / by - this.bubble.offsetWidth - 8);
+    this.bubble.style.transform = `translate(${left}px, ${event.clientY / by + 14}px)`;
   },
 
   cell(name, step, layer) {

@@ -2,20 +2,10 @@
 
 import { Chart } from "./chart.js";
 import { digits, recordAt } from "./numbers.js";
-import { captioned, savePicture } from "./picture.js";
+import { captioned, copyPicture, savePicture } from "./picture.js";
 import { recordedStep } from "./rows.js";
 
 export const PAGE = `
-<div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
-<div class="nv-bar nv-replay">
-  <button type="button" class="nv-play"></button>
-  <label class="nv-field nv-pace">Speed <select class="nv-speed">
-    <option value=".25">¼</option><option value=".5">½</option><option value="1" selected>1</option>
-    <option value="2">2</option><option value="4">4</option></select></label>
-  <label class="nv-field nv-step">Step <output></output>
-    <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
-</div>
-<p class="nv-readout"></p>
 <div class="nv-tabs" role="group" aria-label="Charts">
   <button type="button" value="loss">Loss</button>
   <button type="button" value="layers">Layers at this step</button>
@@ -26,14 +16,26 @@ export const PAGE = `
   <label class="nv-field">Quantity <select class="nv-probe"></select></label>
   <p class="nv-definition"></p>
 </div>
+<div class="nv-bar nv-replay">
+  <button type="button" class="nv-play"></button>
+  <button type="button" class="nv-back" aria-label="One step back" title="One step back">‹</button>
+  <button type="button" class="nv-on" aria-label="One step on" title="One step on">›</button>
+  <label class="nv-field nv-step">Step <output></output>
+    <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
+  <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
+  <label class="nv-field nv-pace">Speed <select class="nv-speed">
+    <option value=".25">¼</option><option value=".5">½</option><option value="1" selected>1</option>
+    <option value="2">2</option><option value="4">4</option></select></label>
+</div>
 <div class="nv-bar nv-look">
   <fieldset class="nv-views"><legend>Layers</legend></fieldset>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
   <label class="nv-field">Smooth the loss <select class="nv-smooth">
-    <option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>
+    <option value="auto">above 300 steps</option><option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>
   </select></label>
 </div>
 </div>
+<p class="nv-readout" hidden></p>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
 const AGAIN = 5;  // seconds until a page that did not follow is asked again
@@ -84,15 +86,32 @@ export const panel = {
     this.saves(name, caption);
   },
 
-  // "PNG SVG": the chart at the cursor's step, as a file.
+  // What can be done with a chart: "⋯" opens it.
   saves(name, caption) {
-    for (const kind of ["svg", "png"]) {  // they float to the right
+    const menu = document.createElement("details"), opens = document.createElement("summary");
+    Object.assign(menu, { className: "nv-menu", name: "nv-menu" });
+    opens.textContent = "⋯";
+    opens.setAttribute("aria-label", "Save, copy or enlarge this chart");
+    const list = document.createElement("div");
+    const add = (label, words, act, className = "nv-save") => {
       const button = document.createElement("button");
-      Object.assign(button, { type: "button", className: "nv-save", textContent: kind.toUpperCase() });
-      button.setAttribute("aria-label", `Save this chart as ${kind.toUpperCase()}`);
-      button.onclick = () => this.save(name, kind);
-      caption.append(" ", button);
+      Object.assign(button, { type: "button", className, textContent: label });
+      button.setAttribute("aria-label", words);
+      button.onclick = () => { menu.open = false; act(); };
+      list.append(button);
+    };
+    if (globalThis.navigator?.clipboard?.write) {  // not on a page that is served without TLS
+      add("Copy", "Copy this chart as a picture", () => this.save(name, "copy"));
     }
+    for (const kind of ["png", "svg"]) {
+      const label = kind.toUpperCase();
+      add(label, `Save this chart as ${label}`, () => this.save(name, kind));
+    }
+    const { figure } = this.charts[name];
+    if (figure.requestFullscreen) add("Full screen", "Show this chart on the full screen", () => figure.requestFullscreen(), "");
+    menu.addEventListener("focusout", ({ relatedTarget }) => { if (!menu.contains(relatedTarget)) menu.open = false; });
+    menu.append(opens, list);
+    caption.prepend(menu);
   },
 
   async save(name, kind) {
@@ -100,9 +119,9 @@ export const panel = {
     chart.unsaved?.remove();
     try {
       const { name: duel = "normviz", caption = [] } = this.what;
-      const file = `${duel}-${name}-step${this.cursor.at}.${kind}`;
       const spec = captioned(JSON.parse(chart.spec), caption);
-      await savePicture(spec, this.rows(name), kind, this.paper, file);
+      if (kind === "copy") await copyPicture(spec, this.rows(name), this.paper);
+      else await savePicture(spec, this.rows(name), kind, this.paper, `${duel}-${name}-step${this.cursor.at}.${kind}`);
     } catch (problem) {
       chart.unsaved = document.createElement("p");
       chart.unsaved.className = "nv-failed";
@@ -148,13 +167,16 @@ export const panel = {
     slider.max = this.live ? this.span - 1 : cursor.last;
     if (Number(slider.value) !== cursor.at) slider.value = cursor.at;
     this.find(".nv-step output").textContent = cursor.at;
+    // The lanes are at several steps then, and the progress says which.
+    this.root.classList.toggle("nv-following", Boolean(cursor.following && this.live));
     const words = cursor.playing ? "❚❚ Pause" : "▶ Replay";
     if (play.textContent !== words) play.textContent = words;
-    this.find(".nv-readout").textContent = this.readout();
+    const readout = this.find(".nv-readout"), said = this.readout();
+    if (readout.textContent !== said) readout.textContent = said;
     if (this.find(".nv-table").open) this.table();
   },
 
-  // "Step 40 · A Pre-LN loss 1.39, layer 3: 0.211 (step 38) · B Post-LN loss 3.33 (step 35)"
+  // "Step 40 / A Pre-LN loss 1.39, layer 3: 0.211 (step 38) / B Post-LN loss 3.33 (step 35)", in lines.
   readout() {
     const { at, layer } = this.cursor, of = (step) => (step === at ? "" : ` (step ${step})`);
     const losses = this.lanes
@@ -166,7 +188,7 @@ export const panel = {
         if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}${of(lane.records[row])}`;
         return words;
       });
-    return losses.length ? `Step ${at} · ${losses.join(" · ")}` : "";
+    return losses.length ? `Step ${at}\n${losses.join("\n")}` : "";
   },
 
   table() {

@@ -15,15 +15,30 @@ export function captioned(spec, [head, ...lines]) {
 }
 
 // `sets` are all rows of the chart; `kind` is png or svg.
-export async function savePicture(spec, sets, kind, background, name) {
+export function savePicture(spec, sets, kind, background, name) {
+  return offScreen(spec, sets, background, async (view) => {
+    const href = await view.toImageURL(kind, PICTURE.scale[kind]);
+    Object.assign(document.createElement("a"), { href, download: name }).click();
+  });
+}
+
+// The chart as a PNG in the clipboard. The browser is given a promise: it asks for one in the click itself.
+export async function copyPicture(spec, sets, background) {
+  const picture = offScreen(spec, sets, background, async (view) => {
+    const canvas = await view.toCanvas(PICTURE.scale.png);
+    return new Promise((done) => { canvas.toBlob(done, "image/png"); });
+  });
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": picture })]);
+}
+
+async function offScreen(spec, sets, background, use) {
   const embedded = await globalThis.normvizVega.vegaEmbed(
     document.createElement("div"),
     { ...fitted(spec, PICTURE.width), background, datasets: structuredClone(sets) },
     { mode: "vega-lite", renderer: "none", actions: false, defaultStyle: false },
   );
   try {
-    const href = await embedded.view.toImageURL(kind, PICTURE.scale[kind]);
-    Object.assign(document.createElement("a"), { href, download: name }).click();
+    return await use(embedded.view);
   } finally {
     embedded.finalize();
   }

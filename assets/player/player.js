@@ -75,7 +75,7 @@ export class Player {
   receive(message) {
     this.root.classList.toggle("nv-lost", Boolean(message.lost));
     if (message.lost) {
-      this.find(".nv-bar").dataset.lost = message.lost;
+      this.find(".nv-replay").dataset.lost = message.lost;
       return;
     }
     if (message.status) this.status(message.status);
@@ -101,12 +101,10 @@ export class Player {
     for (const [name, words] of Object.entries(message.findings ?? {})) {
       this.charts[name]?.host.setAttribute("aria-label", words);
     }
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin with points: held-out" : "";
-    const units = [...new Set(this.lanes.map((lane) => lane.about.unit))].join(" / ");
-    this.head("loss", "Training loss", `${units}, ${this.seeds()}${heldOut}`);
     this.fade();
     this.cursor.last = Math.max(0, ...this.lanes.map((lane) => lane.loss.length - 1));
     this.span = Math.max(1, ...this.lanes.map((lane) => lane.about.steps));
+    this.nameLoss();
     if (this.start) this.begin();
     if (this.cursor.following) {
       this.cursor.step = this.cursor.last;
@@ -160,7 +158,7 @@ export class Player {
   // Training began: a visitor who can't see the curves is taken to them.
   reveal() {
     const { top, bottom } = this.find(".nv-grid").getBoundingClientRect();
-    if (top < innerHeight / 2 && bottom > innerHeight / 4) return;
+    if (top < innerHeight * 0.6 && bottom > innerHeight / 4) return;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.root.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
   }
@@ -225,6 +223,7 @@ export class Player {
     this.gone = true;
     document.removeEventListener("keydown", this.keys);
     document.removeEventListener("click", this.links, true);
+    document.removeEventListener("fullscreenchange", this.screen);
     this.resized.disconnect();
     this.options.source.close();
     for (const chart of Object.values(this.charts)) chart.close();

@@ -50,7 +50,7 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
             for probe in ("grad_block", "stream_rms"):
                 key = f"{domain.scale} {PROBES[probe].first_layer} {depth}"
                 specs[f"bars {key}"] = _titled(
-                    charts.bars.spec(STYLES, LABELS, probe, depth, domain), probe
+                    charts.layers.spec(STYLES, LABELS, probe, depth, domain), probe
                 )
                 specs[f"heat {key}"] = charts.heatmap.spec(
                     STYLES[0], LABELS[0], probe, depth, STEPS, domain

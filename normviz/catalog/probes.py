@@ -48,11 +48,6 @@ class ProbeRecord:
         return " ".join(filter(None, (self.definition, self.elsewhere)))
 
     @property
-    def axis_unit(self) -> str:
-        """Unit of the drawn value, for an axis without the label."""
-        return f"1 - {self.unit}" if self.shown == "one_minus" else self.unit
-
-    @property
     def axis_label(self) -> str:
         """Label and unit as charts print them."""
         label = f"1 - {self.label}" if self.shown == "one_minus" else self.label

@@ -64,7 +64,7 @@ class Setting:
     form      what else it may be, as an error sentence ends
     is_form   whether a value has that form
     off       None is allowed, and called "off"
-    group     its group of "More settings" on the Duel page; "" for a setting with a place of its own
+    group     its group of "All settings" on the Duel page; "" for a setting with a place of its own
     axis      its values as an axis of a map; "" of a choice means all; None: it can't span a map
     tape      the values that the tape trains with; () for all
     training  it does nothing before the first step

@@ -1,10 +1,10 @@
 """Lanes to Vega-Lite: charts of a duel, each a constant spec and the rows of the moment.
 
-`chart(...)` of loss, bars and heatmap is a whole Vega-Lite dict; the page gets their specs once and
+`chart(...)` of loss, layers and heatmap is a whole Vega-Lite dict; the page gets their specs once and
 then only numbers (`normviz.player`). No Streamlit and no torch in here.
 """
 
-from . import bars, heatmap, layers, lines, loss, ratio, thumb
+from . import heatmap, layers, lines, loss, ratio, thumb
 from .base import theme
 from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style, styles_of
@@ -14,7 +14,6 @@ __all__ = [
     "ZOOM",
     "Domain",
     "LaneStyle",
-    "bars",
     "heatmap",
     "lane_styles",
     "layers",

@@ -55,8 +55,14 @@ def picture(losses: Sequence[Floats], steps: int, chance: float, floor: float | 
 def thinned(losses: Floats, points: int) -> tuple[list[float], list[float]]:
     """At most `points` means of neighbouring finite losses, with their steps."""
     finite = np.flatnonzero(np.isfinite(losses))
-    groups = [g for g in np.array_split(finite, min(points, max(1, len(finite)))) if len(g)]
-    return [float(g.mean()) for g in groups], [float(losses[g].mean()) for g in groups]
+    if not len(finite):
+        return [], []
+    groups = np.arange(min(points, len(finite)))
+    size, larger = divmod(len(finite), len(groups))  # the first groups have one more
+    starts = groups * size + np.minimum(groups, larger)
+    counts = size + (groups < larger)
+    steps, means = (np.add.reduceat(x, starts) / counts for x in (finite, losses[finite]))
+    return steps.tolist(), means.tolist()
 
 
 def _cross(x: float) -> str:

@@ -44,9 +44,31 @@ def chart(lanes: Sequence[Lane], dark: bool = False, linear: bool = False) -> Sp
     curves = rows(_curves(runs))
     last = max((len(run.losses) for run in runs), default=0) - 1
     cursor = [{"step": last}] if last >= 0 else []
-    sets = {"past": curves, "ahead": curves, "cursor": cursor, "seeds": [], "band": []}
+    sets = {"past": curves, "ahead": curves, "cursor": cursor, **_seed_rows(lanes)}
     constant = spec(styles, labels, steps, domain, dark, linear)
     return {**constant, "datasets": {**sets, **fixed(lanes, domain)}}
+
+
+def _seed_rows(lanes: Sequence[Lane]) -> dict[str, Rows]:
+    """The curves of a lane's other seeds, and the lowest and highest loss at each step that all have run."""
+    seeds, band = Rows(), Rows()
+    for i, lane in enumerate(lanes):
+        curves = [run.losses for run in lane.repeats]
+        for seed, curve in enumerate(curves[1:], start=1):
+            steps = np.arange(len(curve))
+            columns = {
+                "step": steps,
+                "loss": curve,
+                "lane": steps * 0 + i,
+                "seed": steps * 0 + seed,
+            }
+            seeds += rows(columns)
+        every = np.array([curve[: min(map(len, curves))] for curve in curves])
+        if every.size:
+            low, high = every.min(0), every.max(0)
+            steps = np.arange(len(low))
+            band += rows({"step": steps, "loss": low, "highest": high, "lane": steps * 0 + i})
+    return {"seeds": seeds, "band": band}
 
 
 def _curves(runs: Sequence[Recording]) -> Columns:

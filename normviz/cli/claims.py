@@ -80,7 +80,7 @@ def list_(context: typer.Context) -> None:
         return
     for claim in sorted(CLAIMS, key=lambda claim: ORDER.index(chip(claim, shipped_result(claim)))):
         result = shipped_result(claim)
-        took = duration(expected(claim, result, None, cores()))
+        took = duration(expected(claim, shipped_sets(claim), None, cores()))
         typer.echo(f"{claim.key:4} {chip(claim, result):20} {claim.label}: {claim.sentence}")
         if result is not None:
             typer.echo(f"     found: {finding(claim, result)}")
@@ -195,6 +195,7 @@ def _changes(
             {
                 "says": part.title,
                 "shipped": was.outcome,
+                "was": was.evidence,
                 "now": now.outcome,
                 "evidence": now.evidence,
             }
@@ -229,7 +230,8 @@ def _compare(results: Iterable[tuple[Claim, ClaimResult]], first: int, as_json_:
         typer.echo(f"{change['claim']}: {change['shipped']} -> {change['now']}")
         for part in change["parts"]:
             typer.echo(
-                f"    {part['says']}: {part['shipped']} -> {part['now']} ({part['evidence']})"
+                f"    {part['says']}: {part['shipped']} ({part['was']}) -> {part['now']} "
+                f"({part['evidence']})"
             )
 
 
@@ -332,12 +334,15 @@ def followed(
     """Run claims one after the other and report progress on standard error. Exits on Ctrl-C, and with 1
     at the end if one failed."""
     store = opened(data)
-    took = [expected(claim, shipped_result(claim), seeds, processes or cores()) for claim in wanted]
+    at_once = processes or cores()
+    took = [expected(claim, shipped_sets(claim), seeds, at_once) for claim in wanted]
     if len(wanted) > 1:
-        text = (
-            f"{len(wanted)} claims, at most about {duration(sum(took))} at the speed of the machine"
+        many = f"{at_once} process{'es' * (at_once > 1)}"
+        typer.echo(
+            f"{len(wanted)} claims, at most about {duration(sum(took))} in {many} at the speed of the "
+            "machine that made the results that ship",
+            err=True,
         )
-        typer.echo(f"{text} that made the results that ship", err=True)
     failed, began, spent, ran = False, time.monotonic(), 0.0, 0.0
     for n, claim in enumerate(wanted):
         since = time.monotonic()
@@ -369,7 +374,7 @@ def follow(
     from ..studies.maps import Began, Reused
 
     total = len(claim.cells(seeds, first))
-    takes = expected(claim, shipped_result(claim), seeds, processes or cores())
+    takes = expected(claim, shipped_sets(claim), seeds, processes or cores())
     if total:
         typer.echo(f"{claim.key}: {total} runs, at most about {duration(takes)}", err=True)
     done = fresh = 0

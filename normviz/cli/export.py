@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ..catalog import PROBES
 from ..config import seeded, seeds_of
-from ..export import archive, replay, script, write_configs
+from ..export import archive, figure, replay, script, write_configs
+from ..export.figure import SIZE, WIDTH
 from ..home import expanded
 from ..lessons.presets import PRESETS
 from ..limits import MAX_SWEEP_SEEDS
@@ -28,9 +30,12 @@ from .errors import complain
 from .places import is_folder, stored
 from .run import follow, read_lanes, read_words
 
-Form = Literal["csv", "parquet", "json", "py", "html"]
+Form = Literal["csv", "parquet", "json", "py", "html", "pdf", "svg"]
 FORMS: tuple[Form, ...] = get_args(Form)
-SUFFIX = {"csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py", "html": ".html"}
+SUFFIX: dict[Form, str] = {
+    "csv": ".zip", "parquet": ".zip", "json": ".json", "py": ".py", "html": ".html", "pdf": ".pdf",
+    "svg": ".svg",
+}  # fmt: skip
 NOT_THEIRS = {
     "py": "a script would need that model, its data and its loop, which are yours",
     "json": "it has no settings that `normviz run --config` could train",
@@ -47,15 +52,22 @@ def export(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder, or file, to write to")] = Path("."),
     form: Annotated[
-        str | None, typer.Option("--as", help="csv, parquet (both in a zip), json, py or html")
+        str | None,
+        typer.Option("--as", help="csv, parquet (both in a zip), json, py, html, pdf or svg"),
     ] = None,
     lane: Annotated[int | None, typer.Option(help="Only this lane")] = None,
     seeds: Annotated[
         int, typer.Option(min=1, max=MAX_SWEEP_SEEDS, help="Each lane with this many seeds")
     ] = 1,
+    probe: Annotated[str, typer.Option(help="Quantity of a figure (pdf, svg)")] = "grad_block",
+    width: Annotated[float, typer.Option(min=20, max=1000, help="Width of a figure in mm")] = WIDTH,
+    font: Annotated[
+        float, typer.Option(min=3, max=40, help="Size of the words of a figure in points")
+    ] = SIZE,
     data: Annotated[Path | None, typer.Option(help="Folder that keeps the runs")] = None,
 ) -> None:
-    """Export stored runs: tables, settings, a script that repeats them, or a replay in one file.
+    """Export stored runs: tables, settings, a script that repeats them, a replay in one file, or a figure
+    of loss and layers for a paper.
 
     A run that is not stored is trained first if its numbers are needed.
     """
@@ -66,13 +78,16 @@ def export(
                 f"--seeds is {seeds}, but a script repeats one run: choose its seeds with init_seed= and "
                 "data_seed="
             )
+        if probe not in PROBES:
+            raise ValueError(PROBES.unknown(probe))
         store = stored(data)
         adopt(store)
         named, duel = read_duel(words or [], store)
         duel = read_lane(duel, lane)
         paths = targets(out, chosen, f"normviz-{stem(named, duel, lane, seeds)}", duel)
         lanes = [of_seeds(name, config, seeds, store, chosen) for name, config in duel]
-        for path, content in zip(paths, contents(lanes, chosen), strict=True):
+        files = contents(lanes, chosen, probe, width, font)
+        for path, content in zip(paths, files, strict=True):
             path.write_bytes(content)
             typer.echo(path)
     except (ValueError, StoreError) as error:
@@ -84,7 +99,7 @@ def export(
 def read_form(form: str | None, out: Path) -> Form:
     """The format: from --as, else from the file's suffix, else CSV."""
     if form is None:
-        forms: dict[str, Form] = {".json": "json", ".py": "py", ".html": "html"}
+        forms = {suffix: form for form, suffix in SUFFIX.items() if suffix != ".zip"}
         return forms.get(out.suffix, "csv")
     if form not in FORMS:
         raise ValueError(f"--as is {form!r}, allowed is one of {', '.join(FORMS)}")
@@ -204,8 +219,12 @@ def why_unfinished(run: Run, recording: Recording) -> str:
     )
 
 
-def contents(lanes: Sequence[Lane], form: Form) -> list[bytes]:
-    """The bytes of each file."""
+def contents(
+    lanes: Sequence[Lane], form: Form, probe: str, width: float, size: float
+) -> list[bytes]:
+    """The bytes of each file; `probe`, `width` in mm and `size` in points are of a figure."""
+    if form in ("pdf", "svg"):
+        return [figure(lanes, form, probe, width, size)]
     if form == "py":
         return [script(lane).encode() for lane in lanes]
     if form == "json":

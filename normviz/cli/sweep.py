@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..formats import duration
+from ..limits import MAX_SWEEP_CELLS, MAX_SWEEP_HOURS
 from ..links import cut, shown
 from ..runs import shipped
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
-from ..studies.maps import Cluster, Grid, cores, grid_of, missing, read_address
+from ..studies.maps import (
+    Cell,
+    Cluster,
+    Grid,
+    cores,
+    estimate,
+    gpus_of_a_grid,
+    grid_of,
+    read_address,
+    reused,
+)
 from ..studies.maps.layout import spanned
 from ..studies.maps.points import read_points
 from . import main
@@ -59,19 +72,21 @@ def sweep(
                 "lane A, give others as key=value",
                 err=True,
             )
-        grid = grid_of(values, first)
+        hours = inf if address else MAX_SWEEP_HOURS
+        grid = grid_of(values, first, MAX_SWEEP_CELLS, hours)
         if plot is not None:
             spanned(grid)
         store = Store(data_folder(data))
         adopt(store)
         if any(cell.key in shipped.cell_keys() for cell in grid.cells):
             shipped.adopt_cells(store)
-        left = len(missing(store, grid))
+        at_once = processes or cores()
+        device, kept = reused(store, grid, at_once, address is not None)
+        left = [cell for cell in grid.cells if cell not in kept]
         cluster = Cluster(address, processes) if address and left else None
     except (ValueError, StoreError) as error:
         complain(error)
-    at_once = max(1, cluster.cores) if cluster else processes or cores()
-    typer.echo(announce(grid, left, at_once), err=True)
+    typer.echo(announce(grid, left, *_where(left, device, at_once, cluster)), err=True)
     ended = follow(store, grid, at_once, cluster)
     points = read_points(store, grid)
     typer.echo(report(grid, points))
@@ -89,18 +104,31 @@ def sweep(
         raise typer.Exit(1)
 
 
-def announce(grid: Grid, missing: int, processes: int) -> str:
-    """The number of runs, their axes, and the estimated time."""
+def _where(
+    left: Sequence[Cell], device: str, processes: int, cluster: Cluster | None
+) -> tuple[float, str]:
+    """The estimated seconds for cells, and in words where they train."""
+    gpus = cluster.gpus if cluster else len(gpus_of_a_grid())
+    if cluster:
+        processes = max(1, cluster.at_once(left))
+        device = "cuda" if any(cell.config.device == "cuda" for cell in left) else "cpu"
+    words = f"in {processes} processes"
+    if device == "cuda" and not cluster:
+        words = f"in stacks on {'the GPU' if gpus == 1 else f'{gpus} GPUs'}"
+    return estimate(left, device, processes, gpus), words
+
+
+def announce(grid: Grid, left: Sequence[Cell], seconds: float, where: str) -> str:
+    """The number of runs, their axes, and the estimated seconds for those that are `left`."""
     axes = " x ".join(f"{len(axis.values)} {axis.field}" for axis in grid.axes) or "1 setting"
     if grid.seeds > 1:
         axes += f" x {grid.seeds} seeds"
-    n = len(grid.cells)
-    seconds = grid.estimated_seconds * missing / n / min(processes, max(missing, 1))
+    n, missing = len(grid.cells), len(left)
     base = ", ".join(
         shown(name, getattr(grid.base, name))
         for name in ("scheme", "init", "task")
         if grid.axis(name) is None
     )
     stored = f", {n - missing} of them stored" if missing < n else ""
-    todo = f"; about {duration(seconds)} in {processes} processes" if missing else ""
+    todo = f"; about {duration(seconds)} {where}" if missing else ""
     return f"{n} run{'s' * (n != 1)}: {axes} ({base}, {grid.base.steps} steps){stored}{todo}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
@@ -27,6 +27,7 @@ class Local(Executor[T]):
     folder    the data folder
     tries     how often a task is begun whose process dies, 1 or 2
     urgent    a visitor waits for it: it is free to use all cores, at full priority
+    environments  variables that a child has alone, where given for each of the `processes`
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class Local(Executor[T]):
         processes: int = 1,
         tries: int = 1,
         urgent: bool = False,
+        environments: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.function, self.tasks, self.folder = function, tasks, folder
         self.processes, self.tries, self.urgent = processes, tries, urgent
         self._waiting, self._tries = deque(tasks), Counter[T]()
         self._children: list[Child[T]] = []
+        self._environments = list(environments)
+        self._taken = dict[Child[T], Mapping[str, str]]()
 
     @property
     def pids(self) -> list[int]:
@@ -86,12 +90,14 @@ class Local(Executor[T]):
     def _start(self) -> Child[T]:
         ours, theirs = Pipe()
         niceness, threads = (0, {}) if self.urgent else (PATIENT, {"OMP_NUM_THREADS": "1"})
+        own = next((it for it in self._environments if it not in self._taken.values()), {})
         with theirs:
             process = start(
                 "normviz.execution", self.folder, str(theirs.fileno()), str(niceness),
-                stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()], **threads,
+                stdin=subprocess.DEVNULL, stdout=2, pipes=[theirs.fileno()], **threads, **own,
             )  # fmt: skip
         self._children.append(child := Child[T](process, ours, niceness))
+        self._taken[child] = own
         return child
 
     def _read(self, child: Child[T]) -> Ended[T] | None:
@@ -113,6 +119,7 @@ class Local(Executor[T]):
         """Kill a child. Returns the end of its task where it had sent that."""
         assert isinstance(child.process, subprocess.Popen)
         self._children.remove(child)
+        del self._taken[child]
         child.kill()
         child.process.wait()
         with child.pipe, suppress(EOFError):

@@ -15,7 +15,8 @@ from multiprocessing.connection import wait
 
 from filelock import FileLock, Timeout
 
-from ..config import estimated_gib, is_quick
+from ..config import RunConfig, device_of, estimated_gib, is_quick
+from ..cores import gpus
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError, pictures
 from ..runs.store.rows import FOREIGN
@@ -57,12 +58,14 @@ class Job:
     is_cell  it is a cell of a map or a claim
     returns  it measures quickly, and its worker will be free again in a moment
     gib      its estimated memory in GiB
+    gpu      the number of the GPU whose memory that is; None for the machine's
     """
 
     run: int
     is_cell: bool = False
     returns: bool = False
     gib: float = 0.0
+    gpu: int | None = None
 
 
 class Supervisor:
@@ -71,7 +74,7 @@ class Supervisor:
 
     def __init__(self, store: Store, slots: int) -> None:
         self.store, self.slots = store, slots
-        self.housekeeper, self.budget = Housekeeper(store), Budget(store.policy)
+        self.housekeeper, self.budget = Housekeeper(store), Budget(store.policy, gpus())
         # Forking from a preloaded process shares torch's memory and takes milliseconds. Elsewhere
         # than on Linux a fork of a process that has loaded system frameworks is not safe.
         if sys.platform == "linux":
@@ -239,21 +242,40 @@ class Supervisor:
         queued = [run for run in self.store.queued() if run not in taken]
         runs = [job.run for job in jobs if not job.is_cell]
         active = sum(not self._is_paused(run) for run in runs) if queued else 0
-        short = False
-        for run in queued[: max(0, self.slots - active)]:
+        free, short, gpus_are_full = self.slots - active, False, False
+        for run in queued:
+            if free <= 0:
+                break
             record = self.store.run(run)
             if record is None:
                 self.pending_ends.end(run, FOREIGN)
                 continue
-            gib = estimated_gib(record.trained)
-            if short := not self.budget.fits(gib, (job.gib for job in self.jobs())):
+            gib, gpu = estimated_gib(record.trained), None
+            if self.trains_on_gpu(record.trained):
+                gpu = None if gpus_are_full else self.gpu_for(gib)
+                if gpus_are_full := gpu is None:
+                    continue  # so do those after it that need a GPU; others begin
+            elif short := not self.budget.fits(
+                gib, (job.gib for job in self.jobs() if job.gpu is None)
+            ):
                 break  # the runs after it wait too: the queue's order is kept
-            if not self.give(Job(run, returns=is_quick(record.trained), gib=gib)):
+            free -= 1
+            if not self.give(Job(run, returns=is_quick(record.trained), gib=gib, gpu=gpu)):
                 self.waiting += 1
                 continue
             log.event("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
         self.budget.record_waiting(short)
+
+    def trains_on_gpu(self, config: RunConfig) -> bool:
+        """Whether a run will train on a GPU of this machine."""
+        return bool(self.budget.gpus) and device_of(config)[0] == "cuda"
+
+    def gpu_for(self, gib: float) -> int | None:
+        """The GPU for a run of this estimated memory; None where all are full."""
+        return self.budget.gpu_for(
+            gib, [(job.gpu, job.gib) for job in self.jobs() if job.gpu is not None]
+        )
 
     def hand_out_cells(self) -> None:
         """Send waiting cells to workers of low priority, one of each slot."""
@@ -264,15 +286,23 @@ class Supervisor:
         taken = {job.run for job in jobs} | self.pending_ends.runs.keys()
         waiting = (cell for cell in self.store.queued(cells=True) if cell not in taken)
         for cell in islice(waiting, free):
-            if self.store.run(cell) is None:
+            if (record := self.store.run(cell)) is None:
                 self.pending_ends.end(cell, FOREIGN)
-            elif not self.give(Job(cell, is_cell=True)):
+                continue
+            gib, gpu = 0.0, None
+            if self.trains_on_gpu(record.trained) and record.trained.device == "cuda":
+                gib = estimated_gib(record.trained)
+                if (gpu := self.gpu_for(gib)) is None:
+                    continue
+            if not self.give(Job(cell, is_cell=True, gib=gib, gpu=gpu)):
                 self.waiting_cells += 1
 
     def give(self, job: Job) -> bool:
         """Send a run to a warm worker; False where there is none."""
         for each in self.free(PATIENT if job.is_cell else 0):
-            if each.task is None and each.give(job, worker.train, self.store.folder, job.run):
+            if each.task is None and each.give(
+                job, worker.train, self.store.folder, job.run, job.gpu
+            ):
                 self.store.handed(job.run)
                 return True
         return False

@@ -42,10 +42,16 @@ def begin(folder: Path, niceness: int) -> None:
     log.begin(_store(folder).policy)
 
 
-def train(folder: Path, run: int) -> bool | StoreError:
-    """Train a run or a cell into the store. Returns whether this process may take another one, or the error
-    where its end can't be written here: the supervisor will write it."""
+def train(folder: Path, run: int, gpu: int | None = None) -> bool | StoreError:
+    """Train a run or a cell into the store; what trains on a GPU takes that of the number `gpu`. Returns
+    whether this process may take another one, or the error where its end can't be written here: the
+    supervisor will write it."""
     store = _store(folder)
+    if gpu is not None:
+        import torch
+
+        with suppress(RuntimeError):  # of a GPU that PyTorch can't use: `train` says so
+            torch.cuda.set_device(gpu)
     # While a model is built a collection finds nothing, and takes longer than building it.
     gc.disable()
     try:

@@ -2,6 +2,7 @@
 
 from .archive import KINDS, Kind, archive
 from .config_json import Configs, read_configs, write_configs
+from .figure import figure
 from .pictures import picture
 from .replay import replay
 from .script import script
@@ -14,6 +15,7 @@ __all__ = [
     "Configs",
     "Kind",
     "archive",
+    "figure",
     "picture",
     "read_configs",
     "replay",

@@ -47,7 +47,7 @@ def _charts(lanes: Sequence[Lane], dark: bool) -> dict[str, Spec]:
     drawn: Axes = axes(lanes, PROBE, options, live=False)
     rows = {
         "loss": charts.loss.chart(lanes, dark)["datasets"],
-        "bars": charts.bars.rows_at(lanes, PROBE),
+        "bars": charts.layers.rows_at(lanes, PROBE),
     }
     for i, lane in enumerate(lanes):
         heat = charts.heatmap.rows(lane, PROBE, drawn.values)

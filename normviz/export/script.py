@@ -43,7 +43,7 @@ def script(lane: Lane) -> str:
     Raises ValueError with a sentence for a scheme whose initial values can't be written out.
     """
     c = configured(lane.config).placed()
-    place = ".cuda()" if lane.device == "cuda" else ""
+    place = ".cuda()" if lane.is_on_gpu else ""
     model = [part.strip("\n") for part in classes(c, exact=True) if part not in dropout(c)]
     quotation = Quotation({"RunConfig", "digits"})
     quote = quotation.quote
@@ -125,7 +125,7 @@ def _ours(lane: Lane) -> str:
 
 
 def _how_exact(lane: Lane) -> str:
-    if lane.device == "cuda":
+    if lane.is_on_gpu:
         return (
             "Initial values and batches are the run's; a GPU may add in another order, so "
             "the losses agree up to rounding, which grows with the steps."

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ..catalog.models import census
 from ..config import RunConfig
@@ -33,8 +34,10 @@ class TourStep:
 
     look     what the charts show and where to look, without results; {1.depth} is lane B's depth
     result   the result; its {names} are filled with `numbers`, computed from the lanes' runs
+    why      the reason in one sentence or two: from the formulas, measured, or with the name of who gives it
     holds    whether the runs agree with `result`, because other hardware may give another result
     at       the step at which the replay stops, because the text is about it; None: the last one
+    tab      the charts that a phone shows first: the text is about them
     """
 
     key: str
@@ -43,11 +46,13 @@ class TourStep:
     probe: str
     look: str
     result: str
+    why: str
     numbers: Mapping[str, Callable[[Runs], str]]
     holds: Callable[[Runs], bool]
     question: Question | None = None
     sources: tuple[str, ...] = ()
     at: int | None = None
+    tab: Literal["loss", "layers"] = "layers"
 
     @property
     def label(self) -> str:
@@ -60,10 +65,15 @@ class TourStep:
 
     def caption(self, runs: Runs) -> str | None:
         """The result with the runs' own numbers; None if the runs disagree with it."""
-        if not self.holds(runs):
-            return None
+        return self._filled(self.result, runs) if self.holds(runs) else None
+
+    def reason(self, runs: Runs) -> str:
+        """Why, with the runs' own numbers."""
+        return self._filled(self.why, runs)
+
+    def _filled(self, template: str, runs: Runs) -> str:
         numbers = {name: of(runs) for name, of in self.numbers.items()}
-        return self.result.format(*(lane.config for lane in runs), **numbers)
+        return template.format(*(lane.config for lane in runs), **numbers)
 
 
 # The eleven steps.
@@ -144,6 +154,11 @@ def _cosine(runs: Runs, lane: int, step: int) -> str:
     return f"{runs[lane].at('token_cosine', step, -1):.2f}"
 
 
+def _moved(runs: Runs, lane: int) -> str:
+    """By how much of their size the weights of the last block move at step 0, in percent."""
+    return f"{100 * runs[lane].at('update_ratio', 0, -1):.2g} %"
+
+
 def _stacks(*placements: str) -> str:
     return str(sum(model.placement in placements for model in census().models))
 
@@ -165,6 +180,8 @@ STEPS = (
         "Without a norm a block adds in proportion to its input: at step 0 the stream is "
         "{none} after the last block, against {pre} with Pre-LN. A {bad}. B learns: its loss "
         "falls to {loss}, where chance is {chance} and the lowest possible is {floor}.",
+        "What a block adds is in proportion to what it reads, so each block multiplies the stream. A norm "
+        "before the branch gives every block an input of the same size.",
         {
             "none": lambda runs: short(runs[0].at("stream_rms", 0, -1)),
             "pre": lambda runs: short(runs[1].at("stream_rms", 0, -1)),
@@ -191,6 +208,8 @@ STEPS = (
         "Every block resets the stream's size. All else is equal: data, seed, weights.",
         "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
         "holds it at {post} in every block. Yet Post-LN is the one that does not learn here.",
+        "A norm on the branch leaves the skip path as it is. A norm on the sum acts on the skip path too, "
+        "forward and backward, once in every sublayer.",
         {
             "first": lambda runs: short(runs[0].at("stream_rms", 0, 0)),
             "last": lambda runs: short(runs[0].at("stream_rms", 0, -1)),
@@ -218,6 +237,8 @@ STEPS = (
         "After {early} steps it gets {cliff}. So training makes the cliff; it is not there "
         "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {plateau}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
+        "On its way down a gradient passes two norms in each block of Post-LN, and their factors multiply. "
+        "Pre-LN's skip path has no norm but the last.",
         {
             "start": lambda runs: ratio(runs[1].last_over_first(0)),
             "cliff": lambda runs: ratio(runs[1].last_over_first(EARLY)),
@@ -251,6 +272,8 @@ STEPS = (
         "At step 0 the gradients are even, but the tokens are already alike: cosine {post} after "
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
         "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
+        "Attention among equal vectors can't prefer one, so its queries and keys get next to no gradient "
+        "(Noci et al.).",
         {
             "post": lambda runs: _cosine(runs, 1, 0),
             "pre": lambda runs: _cosine(runs, 0, 0),
@@ -279,6 +302,8 @@ STEPS = (
         "B learns: loss {loss}, where A stays at {plateau}. At step 0 its tokens are further apart: "
         "cosine {torch} after the last block, against {xavier}. So it is never the placement "
         "alone.",
+        "Smaller weights make a branch small beside the stream that it is added to, so a block mixes the "
+        "tokens less.",
         {
             "loss": lambda runs: loss(runs[1].final),
             "plateau": lambda runs: loss(runs[0].final),
@@ -309,14 +334,28 @@ STEPS = (
         "With {0.depth} blocks warm-up decides: A ends at {plateau}, B at {loss}. With {2.depth} blocks "
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
         "helps Post-LN in a band of depths and rates, not everywhere.",
+        "Adam's first updates are as large as the learning rate, whatever the gradient. At step 0 the last "
+        "block's weights move by {jump} of their size without warm-up, by {eased} with it. Ten steps later "
+        "the token cosine of A is within {alike} of 1. That of B is {apart}.",
         {
+            "jump": lambda runs: _moved(runs, 0),
+            "eased": lambda runs: _moved(runs, 1),
+            "alike": lambda runs: short(1 - runs[0].at("token_cosine", 10, -1)),
+            "apart": lambda runs: _cosine(runs, 1, 10),
             "plateau": lambda runs: loss(runs[0].final),
             "loss": lambda runs: loss(runs[1].final),
             "lost": lambda runs: loss(runs[2].final),
             "chance": lambda runs: loss(runs[2].chance),
         },
-        lambda runs: runs[0].is_at_chance and runs[1].has_learned and runs[2].is_at_chance,
+        lambda runs: (
+            runs[0].is_at_chance
+            and runs[1].has_learned
+            and runs[2].is_at_chance
+            and 1 - runs[0].at("token_cosine", 10, -1) < 1e-4
+            and 1 - runs[1].at("token_cosine", 10, -1) > 1e-2
+        ),
         sources=("Xiong et al. 2020, arXiv:2002.04745",),
+        tab="loss",
     ),
     TourStep(
         "rate",
@@ -329,6 +368,8 @@ STEPS = (
         "Peri-LN stays calm: loss {peri}. Pre-LN stalls at {pre}; with QK-norm it gets to {qk}, a "
         "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
         "reach {calm} without harm: large logits accompany the failure but are not enough to cause it.",
+        "A logit is the product of a query and a key, so it grows with the weights of both. QK-norm gives "
+        "both a fixed size.",
         {
             "peri": lambda runs: loss(runs[1].final),
             "pre": lambda runs: loss(runs[0].final),
@@ -349,6 +390,7 @@ STEPS = (
             _lowest,
         ),
         ("Kim et al. 2025, arXiv:2502.02732", "Wortsman et al. 2023, arXiv:2309.14322"),
+        tab="loss",
     ),
     TourStep(
         "room",
@@ -360,6 +402,8 @@ STEPS = (
         "A learns without any norm: loss {loss}. With {1.depth} blocks it does not: B {bad}. "
         "Pre-LN at that depth reaches {deep}. So a transformer can train without a norm; with "
         "one it trains at a greater depth here.",
+        "Without a norm each block multiplies the stream. Smaller weights make the factor smaller, and "
+        "{1.depth} blocks multiply more of them than {0.depth}.",
         {
             "loss": lambda runs: loss(runs[0].final),
             "bad": lambda runs: runs[1].verdict.sentence.partition(",")[0],
@@ -372,6 +416,7 @@ STEPS = (
             "Zhang et al. 2019, arXiv:1901.09321",
             "Bachlechner et al. 2020, arXiv:2003.04887",
         ),
+        tab="loss",
     ),
     TourStep(
         "mend",
@@ -385,6 +430,8 @@ STEPS = (
         "A ends at {plateau}, where chance is {chance}. B reaches {scaled}, C {admin} and D {deepnorm}. "
         "Before training the cosine of the tokens after the last block is {post} in A; in B, C and D it is "
         "{others}. What the three share: a branch changes the stream less.",
+        "Liu et al. trace the trouble to branches that weigh much in the sum: each change of their weights "
+        "then changes the output a lot.",
         {
             "plateau": lambda runs: loss(runs[0].final),
             "chance": lambda runs: loss(runs[0].chance),
@@ -418,6 +465,8 @@ STEPS = (
         "Here all three learn: {a}, {b} and {c}. In the code of a library of open models, {pre} of "
         "{all} stacks of blocks are Pre-LN, {both} have a norm before and after each branch, {res} on "
         "each branch alone, and {post} are Post-LN. These are counts of code, not of models in use.",
+        "All three lanes leave the skip path without a norm, so a gradient reaches the first block past "
+        "none but the last.",
         {
             "a": lambda runs: loss(runs[0].final),
             "b": lambda runs: loss(runs[1].final),
@@ -433,6 +482,7 @@ STEPS = (
             and all(lane.has_learned for lane in runs)
         ),
         sources=("OLMo 2 2025, arXiv:2501.00656", "Gemma 2 2024, arXiv:2408.00118"),
+        tab="loss",
     ),
     TourStep(
         "quality",
@@ -444,8 +494,9 @@ STEPS = (
         "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
         "that training never reads.",
         "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
-        "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds. Now close "
-        "the tour and change a setting yourself.",
+        "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds.",
+        "Liu et al. expect more of Post-LN: in Pre-LN the stream grows, so that late branches weigh less "
+        "and less in it.",
         {
             "post": lambda runs: loss(runs[0].held_out or math.nan),
             "pre": lambda runs: loss(runs[1].held_out or math.nan),
@@ -455,6 +506,7 @@ STEPS = (
             [lane.config.scheme for lane in runs] == ["post", "pre"] and _gap(runs) < CLOSE
         ),
         sources=("Liu et al. 2020, arXiv:2004.08249, section 2",),
+        tab="loss",
     ),
 )
 

@@ -135,13 +135,14 @@ def anatomy_of(
     model: nn.Module, traced: placement.Trace, name: str = "", optimizer: Any = None
 ) -> Anatomy:
     """The record of what a trace shows."""
-    stacks = tuple(_stack(each, traced) for each in traced.stacks if each.runs)
+    stacks = tuple(stack_found(each, traced) for each in traced.stacks if each.runs)
     count = sum({id(p): p.numel() for p in model.parameters()}.values())
     anatomy = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
     return replace(anatomy, findings=doctor.findings(model, traced, stacks, optimizer))
 
 
-def _stack(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
+def stack_found(each: placement.StackTrace, traced: placement.Trace) -> StackFound:
+    """The record of one stack."""
     named = scheme_of.scheme_of(each)
     if not each.blocks:
         count = len(each.stack.blocks)
@@ -210,7 +211,12 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
             if probed_norm is None:
                 kind = name.split("(")[0]
                 record = NormFound(
-                    placement.NORMS.get(kind), f"a call of {kind}", None, "unknown", None, 0
+                    placement.NORMS.get(kind),
+                    kind if kind.endswith("by hand") else f"a call of {kind}",
+                    None,
+                    "unknown",
+                    None,
+                    0,
                 )
             else:
                 record = NormFound(

@@ -466,8 +466,9 @@ def _size(subject: Subject) -> Iterator[Finding]:
 
 def _rms(norm: norms.ProbedNorm) -> float | None:
     """The RMS of a norm's output, if it is far from 1 by a constant of the code."""
-    first = {"gamma": norm.start, "number": norm.start, "1 + w": 1 + (norm.start or 0.0)}
-    start = first.get(norm.gain, 1.0)
+    start = {"none": 1.0, "unknown": 1.0}.get(norm.gain, norm.start)
+    if norm.gain.startswith("1 + "):
+        start = 1 + (norm.start or 0.0)
     rms = abs(norm.size * (1.0 if start is None else start))
     if norm.gain == "unknown" or norm.key is None or (norm.key == "l2" and norm.gain == "none"):
         return None

@@ -62,6 +62,10 @@ class Instruments:
     ) -> None:
         self._model, self.stack, self.scaler = weakref.ref(model), stack, scaler
         self.depth = len(stack.blocks)
+        self.rows: dict[nn.Module, list[int]] = {}
+        """The rows of each block: one for each of its calls in a forward pass."""
+        for index, block in enumerate(stack.blocks):
+            self.rows.setdefault(block, []).append(index)
         self.stream: Stream | None = None
         self.plans: list[Plan | None] = [None] * self.depth
         self.notes: dict[str, str] = {}
@@ -104,7 +108,8 @@ class Instruments:
         self.is_live = self.is_paused = False
         self.has_failed = False
         self.calls: list[Call] = []
-        self.seen: list[int] = [0] * self.depth
+        self.seen: dict[nn.Module, int] = {}
+        self.reached = -1
         self.hooked: set[tuple[int, int]] = set()
         self.pending: dict[tuple[int, int], Tensor] = {}
         self.uses_half = False
@@ -147,9 +152,9 @@ class Instruments:
         if self.is_armed:
             return
         self.is_armed = True
-        for index, block in enumerate(self.stack.blocks):
-            self._hooks.before(block, weakly(self._enters, index))
-            self._hooks.after(block, weakly(self._leaves, index), always=True)
+        for block in self.rows:
+            self._hooks.before(block, weakly(self._enters))
+            self._hooks.after(block, weakly(self._leaves), always=True)
         if (
             "torch._dynamo" in sys.modules and self._stance is None
         ):  # a compiled model runs its own code in this step
@@ -188,12 +193,15 @@ class Instruments:
         if not is_live:
             return
         self.pending.clear()
+        if not self.passes:
+            self.parameters = _by_block(self.stack)
         if self.passes and not self.came:  # no backward pass came for what was measured
             self.passes = 0
             self.row.fill_(torch.nan)
         self.passes += 1
         self.number += 1
-        self.seen = [0] * self.depth
+        self.seen.clear()
+        self.reached = -1
 
     def pause(self) -> None:
         """Measure no further pass of this step: the optimizer asks for the loss elsewhere."""
@@ -211,19 +219,17 @@ class Instruments:
             if _open.get(block := self.stack.blocks[index]) is own:
                 del _open[block]
 
-    def _enters(
-        self, index: int, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _enters(self, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recomputes = in_backward()
-        if index == 0 and block is self.stack.blocks[0] and not recomputes:
+        if block is self.stack.blocks[0] and not recomputes:
             self.on_block()
-        if not self._counts(index, block):
+        if not self._counts(block):
+            return
+        index = self._row(block, recomputes)
+        if index is None:
             return
         if not recomputes:
-            self.seen[index] += 1
-            if self.seen[index] > 1:
-                self._repeats(index)
-                return
+            self.open.append((index, None, None, {}))
         x = self._entering(args, kwargs)
         if x is None:
             self._note("stream", "no argument of a block has the shape of its result")
@@ -244,50 +250,88 @@ class Instruments:
             if own.measures:
                 measures = _open[block] = own
             own.__enter__()
-        self.open.append((index, own, measures, names))
+        self.open[-1] = index, own, measures, names
 
-    def _repeats(self, index: int) -> None:
+    def _row(self, block: nn.Module, recomputes: bool) -> int | None:
+        """The row of a call of a block; None if it has none."""
+        rows = self.rows[block]
+        if recomputes:  # which of several calls is computed again can't be told
+            return rows[0] if len(rows) == 1 else None
+        count = self.seen[block] = self.seen.get(block, 0) + 1
+        if count > len(rows):
+            self._repeats(rows)
+            return None
+        row = rows[count - 1]
+        if len(rows) > 1:
+            self._note(
+                "calls",
+                "a block that is called several times in a forward pass has a row for each call, where "
+                "gradients, updates and drift of its parameters are of all calls together",
+            )
+            if row < self.reached:
+                self.is_spoiled = True
+                self._note("order", "blocks are called in another order than in evaluation mode")
+        self.reached = row
+        return row
+
+    def _repeats(self, rows: Sequence[int]) -> None:
         self.is_spoiled = True
         self._note(
-            f"block {index + 1}",
-            "it is called several times in a forward pass, and what each call adds can't be told apart: the "
-            "stream and its branches are of the first call, gradients of parameters are of all calls, "
-            "gradients at the stream are not recorded",
+            f"block {rows[-1] + 1}",
+            "it is called more often in a forward pass than it has rows: the stream and its branches are of "
+            "the first calls, gradients of parameters are of all calls, gradients at the stream are not "
+            "recorded",
         )
 
     def _leaves(
         self,
-        index: int,
         block: nn.Module,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         result: Any,
     ) -> None:
-        if block is not self.stack.blocks[index]:
+        if in_backward():
+            if (
+                result is not None
+                and self._counts(block)
+                and self.rows[block][-1] == self.depth - 1
+            ):
+                self._ends_again(block, result)
             return
-        own = measured = names = None
-        if self.open and self.open[-1][0] == index:
-            _, own, measured, names = self.open.pop()
-            self._exit(index, own)
-        if result is None or not self._counts(index, block) or self.seen[index] > 1:
+        if not self.open or self.stack.blocks[self.open[-1][0]] is not block:
             return
-        recomputes = in_backward()
-        if not recomputes and self.passes == 1 and index < 2 and self.stream is None:
+        index, own, measured, names = self.open.pop()
+        self._exit(index, own)
+        if result is None or not self._counts(block):
+            return
+        if self.passes == 1 and index < 2 and self.stream is None:
             self._find_stream(Call(args, kwargs, result))
-        if index == self.depth - 1 and (x := self._leaving(result)) is not None:
-            self._watch_gradient(self.depth, x, recomputes)
-            if not recomputes and self.passes == 1:
-                self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
-        if names is not None:
-            if self.plans[index] is None and own is not None:
-                self.plans[index] = own.plan(names)
-            if measured is not None:
-                self._measure_block(index, measured)
+        if index == self.depth - 1:
+            self._watch_end(result, False)
+        if self.plans[index] is None and own is not None:
+            self.plans[index] = own.plan(names)
+        if measured is not None:
+            self._measure_block(index, measured)
 
-    def _counts(self, index: int, block: nn.Module) -> bool:
+    def _ends_again(self, block: nn.Module, result: Any) -> None:
+        """The last block is computed again."""
+        if len(self.rows[block]) == 1:
+            self._watch_end(result, True)
+        elif (self.number, self.depth) not in self.hooked:
+            self._note("the last call", "its gradient is not recorded with reentrant checkpoints")
+
+    def _watch_end(self, result: Any, recomputes: bool) -> None:
+        """The stream that leaves the last block."""
+        x = self._leaving(result)
+        if x is None:
+            return
+        self._watch_gradient(self.depth, x, recomputes)
+        if not recomputes and self.passes == 1:
+            self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
+
+    def _counts(self, block: nn.Module) -> bool:
         """Whether a call of a block belongs to a training step. A copy of a model may have the hooks too."""
-        is_own = block is self.stack.blocks[index]
-        return is_own and self.is_armed and self.is_live and not in_transform()
+        return block in self.rows and self.is_armed and self.is_live and not in_transform()
 
     # The stream
 
@@ -481,6 +525,7 @@ class Instruments:
         if isinstance(inside, Tensor):
             sizes = {key: size / inside.to(size) for key, size in sizes.items()}
         self.taken |= sizes
+        self.scaler = self.scaler or _scaler_that_steps()
         if self.scaler is not None and self.scaler._scale is not None:
             self.scale = self.scaler._scale.clone()
         self._sample(every)
@@ -501,6 +546,13 @@ class Instruments:
         """The norm of each parameter's gradient, of all shards together, and of the parts of it that make
         queries and keys."""
         squares, sharded = _squares(parameters)
+        if any(sharded) and not self.is_sharded and _has_peers():
+            self._note(
+                "shards",
+                "the model went into shards after the watch began, and one process has a part of each "
+                "gradient: watch it after that",
+            )
+            return {}
         if any(sharded):
             squares = _reduced(parameters, squares, sharded)
         norms = squares.sqrt().to(self.row.device).unbind()
@@ -671,6 +723,17 @@ def _leave(flow: Flow) -> None:
 def _state_of(grad: Tensor | None) -> tuple[int, int]:
     """Names a gradient and what it holds."""
     return (0, 0) if grad is None else (id(grad), grad._version)
+
+
+def _scaler_that_steps() -> Any:
+    """The GradScaler whose `step` calls the optimizer now; None if none does."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        it = frame.f_locals.get("self") if frame.f_code.co_name == "step" else None
+        if isinstance(it, torch.amp.GradScaler):
+            return it
+        frame = frame.f_back
+    return None
 
 
 def in_backward() -> bool:

@@ -21,7 +21,7 @@ from ..catalog import NORMS
 from ..catalog.models import OWN_LABELS
 from .stack import channel_axis
 
-Gain = Literal["none", "gamma", "1 + w", "number", "unknown"]
+Gain = Literal["none", "gamma", "1 + w", "number", "1 + number", "unknown"]
 LIMIT = 1 << 22
 """A module with more parameters is no norm; it is not tried."""
 TINY = 1e-12
@@ -38,7 +38,8 @@ class ProbedNorm:
     """What a module computes, as far as its answers tell.
 
     key      key of the catalogue's norm; None for a norm that the catalogue does not have
-    gain     how it scales: not, by its parameter (gamma), by 1 + its parameter, or by one learned number
+    gain     how it scales: not, by its parameter (gamma), by 1 + its parameter, by one learned
+             number, or by 1 + that
     scale    name of the parameter of the gain; None where there is none
     start    mean of that parameter as the module has it; None on the meta device
     shift    whether it adds a learned number to each channel
@@ -374,6 +375,13 @@ class _Trial:
                         return kind, name, mean, mean / float(value.mean())
         for name, p in self.parameters.items():
             if p.numel() == 1 and bool((each - mean).abs().max() <= 4 * self.tolerance * abs(mean)):
+                root = len(each) ** 0.5
+                plain, offset = (
+                    any(abs(value / known - 1) < self.tolerance for known in (1.0, root, 1 / root))
+                    for value in (mean / float(p), mean / (1 + float(p)))
+                )
+                if offset and not plain:
+                    return "1 + number", name, mean, mean / (1 + float(p))
                 return "number", name, mean, mean / float(p)
         return ("unknown" if vectors else "none"), None, mean, 1.0 if vectors else mean
 
@@ -593,7 +601,7 @@ def _row_key(centres: bool, shift: bool, gain: Gain, scale: float, width: int) -
             return None if shift else "rmsnorm"
         case False, "1 + w":
             return None if shift else "rmsnorm_1p"
-        case False, "number":
+        case False, "number" | "1 + number":
             return "scalenorm"
     return None
 

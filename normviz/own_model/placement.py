@@ -46,9 +46,20 @@ SHAPED = {
 PARTS = {"chunk", "split", "unbind", "tensor_split"}
 NORMS = {
     "layer_norm": "layernorm", "rms_norm": "rmsnorm", "normalize": "l2", "group_norm": "groupnorm",
-    "batch_norm": "batchnorm",
+    "batch_norm": "batchnorm", "rms_norm by hand": "rmsnorm", "layer_norm by hand": "layernorm",
+    "normalize by hand": "l2",
 }  # fmt: skip
-"""Functions of PyTorch that are norms, with their keys."""
+"""Functions that are norms, with their keys: PyTorch's, and what is written out in a block."""
+REDUCES = {"mean", "var", "var_mean", "std", "norm", "vector_norm", "linalg_vector_norm", "sum"}  # fmt: skip
+"""Operations that may give one number for the channels of a token."""
+POINTWISE = {
+    "add", "mul", "div", "truediv", "rtruediv", "rdiv", "radd", "rmul", "pow", "sqrt", "rsqrt", "reciprocal",
+    "clamp", "clamp_min", "maximum",
+}  # fmt: skip
+"""Operations on that number that leave it one."""
+MATRICES = {"linear", "attention", "tokens", "hidden"}
+STATISTIC, ROOT, LENGTH = "statistic", "root", "length"
+"""What a number for the channels of a token is: a mean or sum, the root of one, or a vector's length."""
 NOT_NORMS = (
     nn.ModuleList, nn.ModuleDict, nn.Identity, nn.Dropout, nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding,
 )  # fmt: skip
@@ -73,6 +84,7 @@ class Product:
 class BlockTrace:
     """One block: its place in the stack, the symbol of its result, and what the judge says of it.
 
+    module    which of the stack's modules it is a call of
     before    the symbol of what entered, from the values outside of the blocks
     judged    its sublayers; None where the rules do not decide, and `why` has the reason
     products  of queries and keys, and of weights and values
@@ -85,6 +97,7 @@ class BlockTrace:
 
     number: int
     kind: str
+    module: int = 0
     result: Symbol = field(default_factory=Stream)
     before: Symbol | None = None
     judged: Judged | None = None
@@ -177,7 +190,10 @@ def trace(
                 after.callback(_through_hooks(block))
         error = _plain(model, run, traces, known := dict(known or {}))
         if not any(each.runs for each in traces):
-            raise Untraced(f"no block of {type(model).__name__} ran on a small input: {error}")
+            raise Untraced(
+                f"no block of {type(model).__name__} ran on a small input: {error}; give an input that the "
+                "model takes: inputs=..., or return it beside the model from the function"
+            )
         follow = _Follow(model, traces, known, hidden)
         with follow.hooks(), follow:
             _attempt(run)
@@ -640,6 +656,7 @@ class _Follow(TorchFunctionMode):
         self.count = 0
         self.tokens: set[int] = set()
         self.opens = False
+        self.width = 0
         self.ran: set[str] = set()
         self.used: set[str] = set()
         self.lines: dict[str, str] = {}
@@ -675,7 +692,8 @@ class _Follow(TorchFunctionMode):
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
             self.ran.add(self.names[module])
             number = len(each.blocks)
-            trace = BlockTrace(number, type(module).__name__)
+            own = each.stack.blocks.index(module)
+            trace = BlockTrace(number, type(module).__name__, own)
             entering = stream.entering(args, kwargs)
             if entering is not None:
                 trace.before = self.scope.get(id(entering), Made(()))
@@ -689,7 +707,7 @@ class _Follow(TorchFunctionMode):
                 trace.why = "the stream does not enter it as its other blocks"
                 self.scope = {}
             each.blocks.append(trace)
-            self.block = trace
+            self.block, self.width = trace, stream.width
 
         return hook
 
@@ -809,7 +827,9 @@ class _Follow(TorchFunctionMode):
             sizes = made[0].shape[1:-1][:1]
             self.tokens = {*sizes, prod(sizes)} - {1}
         else:
-            new_symbol = self._operation(name, args, kwargs, given, before, symbols, made)
+            width = self.width if self.block is not None else 0
+            number = _statistic(name, args, given, symbols, made, width)
+            new_symbol = number or self._operation(name, args, kwargs, given, before, symbols, made)
         for tensor in made:
             self._set(tensor, new_symbol)
 
@@ -918,15 +938,17 @@ class _Follow(TorchFunctionMode):
         alpha = -alpha if name == "sub" and isinstance(alpha, int | float) else alpha
         if left is None or right is None:
             other = args[1] if right is None else args[0]
-            if isinstance(other, int | float) and other == 0:
-                return symbols[0]
             shifted = symbols[0]
+            if (isinstance(other, int | float) and other == 0) or _by_hand(shifted):
+                return shifted
             if self.opens and isinstance(bare(shifted), Stream):
                 return shifted  # positions
             return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
         if self.opens and isinstance(bare(left), Stream) and isinstance(bare(right), Stream):
             return left  # tokens and positions
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
+        if _is_own_mean(centred := Sum(left, right)):
+            return centred
         if not (is_state(left) or is_state(right)) and _attends(left) == _attends(right):
             return Made((left, right))  # two parts of one branch, such as routed and shared experts
         return Sum(left, right)
@@ -937,14 +959,39 @@ class _Follow(TorchFunctionMode):
     def _scaled(self, name: str, args: tuple, symbols: Sequence[Symbol]) -> Symbol:
         left, right = self._operand(args[0]), self._operand(args[1])
         if left is not None and right is not None:
-            return Made((left, right))
+            pairs = [(args[0], left, right), (args[1], right, left)][: 1 if "div" in name else 2]
+            norms = (self._normed(*pair) for pair in pairs)
+            made = Made((left, right), "own" if _of_itself(left, right) else "")
+            return next((norm for norm in norms if norm is not None), made)
         if left is None and "div" in name:
             return Made(tuple(symbols))
         factor = args[1] if left is not None else args[0]
         return self._times(symbols[0], factor, "div" in name)
 
+    def _normed(self, tensor: Tensor, symbol: Symbol, other: Symbol) -> Symbol | None:
+        """A norm that is written out: a tensor times or over the root of a number of its own channels; None
+        if it is not one."""
+        number, of = bare(other), bare(symbol)
+        if isinstance(of, Scaled) and not of.number:
+            of = bare(of.of)
+        if not isinstance(number, Made) or number.by not in (ROOT, LENGTH):
+            return None
+        if self.block is None or tensor.shape[-1] != self.width:
+            return None
+        kind = "rms_norm" if number.by == ROOT else "normalize"
+        if isinstance(of, Sum) and _is_own_mean(of):
+            kind, of = "layer_norm", bare(of.first)
+        if all(part is not of for part in sources(number)):
+            return None
+        self.count += 1
+        called = f"{kind} by hand({self.count})"
+        self.lines[called] = line()
+        return Normed(called, of)
+
     def _times(self, symbol: Symbol, factor: Any, divides: bool) -> Symbol:
         """A tensor times (or over) a number, a parameter, or a mask."""
+        if _by_hand(symbol) and isinstance(factor, Tensor) and factor.numel() > 1:
+            return symbol  # its gain
         if isinstance(factor, Tensor):
             label = self.labels.get(id(factor), "")
             if factor.numel() == 1 and not factor.is_meta and not label:
@@ -1035,6 +1082,10 @@ class _Follow(TorchFunctionMode):
                 trace.result = _without_head(trace.result)
             trace.judged = judge(trace.result)
             name_roles(trace.judged)
+            branches = (b for sublayer in trace.judged.sublayers for b in sublayer.branches)
+            if any("own" in b.parts and b.norm_in is None for b in branches):
+                trace.judged = None
+                return "a branch reads the stream times numbers computed from it, and no norm is known in it"
         except Undecided as error:
             return str(error)
         except RecursionError:
@@ -1051,6 +1102,48 @@ class _Follow(TorchFunctionMode):
                 each.between = entered.name
             elif entered is not None and len({id(part) for part in sources(entered)} & ends) > 1:
                 each.mixes = "what enters a block is a mixture of what left several blocks"
+
+
+def _statistic(
+    name: str,
+    args: tuple,
+    given: list[Tensor],
+    symbols: Sequence[Symbol],
+    made: list[Tensor],
+    width: int,
+) -> Symbol | None:
+    """The symbol of one number for the channels of each token, `width` many; None if it is none."""
+    first = bare(symbols[0])
+    if len({id(bare(symbol)) for symbol in symbols}) > 1:
+        return None
+    shape, now = given[0].shape, made[0].shape
+    if isinstance(first, Made) and first.by in (STATISTIC, ROOT, LENGTH) and name in POINTWISE:
+        power = args[1] if name == "pow" and len(args) > 1 else None
+        halves = isinstance(power, float) and abs(power) == 0.5
+        is_root = first.by == STATISTIC and (halves or name in ("sqrt", "rsqrt"))
+        return Made((first,), ROOT if is_root else first.by) if now == shape else None
+    if name in REDUCES and shape and shape[-1] == width and now in ((*shape[:-1], 1), shape[:-1]):
+        by = LENGTH if "norm" in name else ROOT if name == "std" else STATISTIC
+        return Made((first,), by)
+    return None
+
+
+def _of_itself(left: Symbol, right: Symbol) -> bool:
+    """Whether a stream is multiplied by what was computed from it without a matrix."""
+    stream, other = (left, right) if is_state(left) else (right, left)
+    mixed = any(isinstance(part, Made) and part.by in MATRICES for part in sources(other))
+    return is_state(stream) and isinstance(bare(other), Made) and not mixed and _follows(other)
+
+
+def _is_own_mean(of: Sum) -> bool:
+    """Whether a sum is a tensor without the mean of its channels."""
+    mean = bare(of.second)
+    mean = bare(mean.of) if isinstance(mean, Scaled) and mean.by == "-1" else mean
+    return isinstance(mean, Made) and mean.by == STATISTIC and bare(of.first) in mean.of
+
+
+def _by_hand(symbol: Symbol) -> bool:
+    return isinstance(symbol, Normed) and "by hand(" in symbol.name
 
 
 def is_state(symbol: Symbol) -> bool:

@@ -134,7 +134,7 @@ def inputs_of(model: nn.Module, given: Any = None) -> tuple[Callable[[], Any], .
     first = next((p for p in model.parameters() if p.ndim >= 2), None)
     if first is not None:
         x = torch.zeros(BATCH, TOKENS, first.shape[1], device=device, dtype=first.dtype)
-        tries.append(lambda: model(x))
+        tries += [lambda: model(x), lambda: model(x, x)]  # a decoder reads a second stream
         if first.ndim == 4:
             pixels = torch.zeros(BATCH, first.shape[1], 224, 224, device=device, dtype=first.dtype)
             tries.append(lambda: model(pixels))

@@ -120,7 +120,7 @@ def line(watch: Watched) -> str:
 def screen(watch: Watched) -> Group:
     """At most 24 rows of 80 columns."""
     steps, settings = watch.steps, watch.settings
-    head = f"{settings.label}: {settings.blocks} blocks at {settings.path}, width {settings.width}"
+    head = f"{settings.label}: {settings.blocks} blocks at {settings.where}, width {settings.width}"
     parts: list[Text | Table] = [Text(head[: WIDTH - 1]), Text(line(watch)[: WIDTH - 1])]
     losses = np.array([step.loss for step in steps])
     parts.append(Text(f"loss {spark(losses, 60)}"))

@@ -21,7 +21,7 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,11 +39,13 @@ from ..result import Result
 from ..runs import Steps
 from ..runs.store import Store, StoreError
 from ..training.events import Diverged, Started, Step
-from .anatomy import inspect_model
+from .anatomy import stack_found, trace_model
 from .hooks import Hooks, in_transform, weakly
 from .instruments import KEYS, Instruments, Row, in_backward, read_rows
 from .report import StackFound
+from .source import inputs_of
 from .stack import Stack, find_stacks, main_stack
+from .step_clock import StepClock
 from .trackers import TRACKERS, tracker
 
 LOG = logging.getLogger(__name__)
@@ -86,6 +88,7 @@ class _Loss:
     weight: Tensor | None = None
     is_hooked: bool = False
     is_divided: bool = False
+    is_scaled: bool = False
 
 
 @dataclass
@@ -123,21 +126,19 @@ class Watch:
         self.every, self.loss_of = every, loss
         inner = getattr(model, "_orig_mod", model)
         inner = getattr(inner, "module", inner) if isinstance(inner, _WRAPPERS) else inner
-        stack = _stack(inner, blocks)
+        stack = main_stack(find_stacks(inner, blocks))
         self.is_main = _rank() == 0
         self.is_sharded = any(hasattr(p, "device_mesh") for p in inner.parameters())
         self._model = weakref.ref(model)
         self._in_place = getattr(model, "_compiled_call_impl", None) is not None
+        self.placement_note = ""
+        looks = self.is_main and not self.is_sharded
+        record, stack = self._inspected(inner, stack) if looks else (None, stack)
         instruments = Instruments(inner, stack, scaler)
         self._instruments = weakref.ref(instruments)
         self.notes = instruments.notes
-        self.placement_note = ""
-        looks = self.is_main and not self.is_sharded
-        record = self._inspected(inner, stack.path) if looks else None
         if self.is_sharded:
-            self.placement_note = (
-                "the parameters are in shards: watch the model before them, or inspect it"
-            )
+            self.placement_note = "the parameters are in shards: inspect the model before that"
         self.keys = tuple(key for key in KEYS if probes is None or key in probes)
         self.settings = _observed(inner, stack, record, name)
         first = next(iter(inner.parameters()))
@@ -152,9 +153,7 @@ class Watch:
         )
         self._count()
         self._cadence = Cadence(every, self.is_sharded)
-        # On a CPU other work on the machine does not count; elsewhere this thread only waits.
-        self._clock = time.thread_time if first.device.type == "cpu" else time.perf_counter
-        self._last = self._clock()
+        self._clock = StepClock(first.device)
         self._flushed = time.perf_counter()
         self._handles: list[Any] = []
         self._hooks = Hooks()
@@ -224,24 +223,31 @@ class Watch:
             "steps", f"some may be missing after a {type(error).__name__}: see the log"
         )
 
-    def _inspected(self, model: nn.Module, path: str) -> StackFound | None:
-        """What the anatomy of the model says of the watched stack; None where it can't be traced. A module
-        that trains without being called, as Lightning's, is left out: what is in it has the stack."""
-        parts = path.split(".")
+    def _inspected(self, model: nn.Module, stack: Stack) -> tuple[StackFound | None, Stack]:
+        """What a trace of the model says of the watched stack (None where it can't be traced), and the stack
+        with a block for each call, where blocks are called several times. A module that trains without being
+        called, as Lightning's, is left out: what is in it has the stack."""
+        parts = stack.path.split(".")
         for depth in range(len(parts)):
             start = ".".join(parts[:depth])
             inner = model.get_submodule(start)
             if type(inner).forward in (UNWRITTEN, nn.ModuleList.forward):
                 continue
             try:
-                stacks = inspect_model(inner).stacks
+                traced = trace_model(inner, inputs_of(inner, None))
             except ValueError as error:
                 self.placement_note = self.placement_note or str(error)
                 continue
             self.placement_note = ""
-            rest = path.removeprefix(f"{start}.") if start else path
-            return next((stack for stack in stacks if stack.path == rest), None)
-        return None
+            rest = stack.path.removeprefix(f"{start}.") if start else stack.path
+            ran = (each for each in traced.stacks if each.runs and each.stack.path == rest)
+            if (each := next(ran, None)) is None:
+                break
+            order = [call.module for call in each.blocks]
+            if len(set(order)) < len(order):
+                stack = replace(stack, blocks=tuple(each.stack.blocks[n] for n in order))
+            return stack_found(each, traced), stack
+        return None, stack
 
     # Hooks
 
@@ -352,9 +358,10 @@ class Watch:
         if instruments is None or not in_backward():
             return
         instruments.backward_began()
-        scale = None if instruments.scaler is None else instruments.scaler._scale
-        weight = gradient.detach().double().sum()
-        loss.weight = weight if scale is None else weight / scale.to(weight)
+        loss.weight = gradient.detach().double().sum()
+        loss.is_scaled = instruments.scaler is not None and instruments.scaler._scale is not None
+        if loss.is_scaled:
+            loss.weight = loss.weight / instruments.scaler._scale.to(loss.weight)
 
     def _backward_ended(self) -> None:
         self._since += 1
@@ -502,7 +509,8 @@ class Watch:
         self._is_late = loss is None
         self._note_others()
         self._losses, self._optimizers, self._found_inf = [], [], None
-        self._cadence.note(was_armed, self._clock() - self._last)
+        for timed in self._clock.end(was_armed):
+            self._cadence.note(*timed)
         self._ended += 1
         if instruments is not None and not (instruments.is_armed and self._recorded == self._ended):
             if begins and self._records(self._ended):
@@ -513,7 +521,7 @@ class Watch:
         due = time.perf_counter() - self._flushed >= FLUSH_SECONDS or self._ended == 1
         if due or (row is not None and self._reads_each):
             self._read()
-        self._last = self._clock()
+        self._clock.begin()
 
     def _note_others(self) -> None:
         """Say that optimizers were recorded that were not given, beside one that was."""
@@ -555,7 +563,14 @@ class Watch:
         )
         if not weighed:
             return plain, torch.full_like(plain, torch.inf)
-        weights = torch.stack([one.weight.to(values) for one in losses if one.weight is not None])
+        found = self.instruments.scale if self.instruments is not None else None
+        weights = torch.stack(
+            [
+                (one.weight if one.is_scaled or found is None else one.weight / found).to(values)
+                for one in losses
+                if one.weight is not None
+            ]
+        )
         total = weights.sum()
         return torch.where(total <= ONCE, (weights * values).sum() / total, plain), total
 
@@ -628,10 +643,16 @@ class Watch:
                 sentences.append(f"not recorded: {', '.join(names)}")
         if self.skipped:
             sentences.append(
-                f"{self.skipped} steps were skipped: gradients were cleared and the optimizer did not take "
+                f"{self.skipped} {'step was' if self.skipped == 1 else 'steps were'} skipped: gradients were "
+                "cleared and the optimizer did not take "
                 "them (after an overflow; or by a method of two passes a step, whose last one is recorded)"
             )
-        if self._since > max(PASSES, 2 * self._most) and not self._tells:
+        if not self._ended and self.skipped and not self._tells:
+            sentences.append(
+                "no step is recorded: no torch.optim.Optimizer with parameters of the model took one; leave "
+                "the optimizer out and call watch.step(loss) before gradients are cleared"
+            )
+        elif self._since > max(PASSES, 2 * self._most) and not self._tells:
             sentences.append(
                 f"no step is recorded of the last {self._since} backward passes: no torch.optim.Optimizer "
                 "with parameters of the model took one"
@@ -725,7 +746,7 @@ class Watch:
         settings, n = self.settings, self.step_number
         norm = f", {NORMS.label(settings.norm)}" if settings.norm and settings.norm in NORMS else ""
         return (
-            f"Watch({settings.label}{norm}: {settings.blocks} blocks at {settings.path}, "
+            f"Watch({settings.label}{norm}: {settings.blocks} blocks at {settings.where}, "
             f"width {settings.width}; {n} steps)"
         )
 
@@ -741,7 +762,7 @@ def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
     to       "store" (the app's Runs page); "wandb", "trackio" or "tensorboard" there as well; a path that
              ends in .html or .zip; or None
     show     "terminal" for live charts there
-    scaler   the GradScaler, where there is one
+    scaler   the GradScaler; left out, it is found at the first step that it takes
 
     Raises ValueError, with one sentence, for options that are not allowed and for a model without blocks.
     """
@@ -796,17 +817,6 @@ def first_bad(step: int, loss: float, norm: float, layers: Any) -> Diverged | No
         blocks = np.flatnonzero(np.isinf(layers[KEYS.index("grad_block")]))
         return Diverged(step, int(blocks[-1]) if len(blocks) else None, "gradient")
     return None
-
-
-def _stack(model: nn.Module, blocks: str | None) -> Stack:
-    """The blocks to watch. Raises ValueError if there are none, or if they are one module."""
-    stack = main_stack(find_stacks(model, blocks))
-    if len(set(map(id, stack.blocks))) < len(stack.blocks):
-        raise ValueError(
-            f"the blocks of {type(model).__name__} at {stack.path} are one module that is called several "
-            "times, and what each call adds can't be told apart"
-        )
-    return stack
 
 
 def _observed(model: nn.Module, stack: Stack, record: StackFound | None, name: str) -> Observed:

@@ -184,7 +184,7 @@ def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) 
         "loss": charts.loss.spec(
             styles, labels, steps, axes.loss, dark, options.linear, units(lanes)
         ),
-        "bars": charts.bars.spec(styles, labels, probe, depth, axes.values, dark, runs[0].row),
+        "bars": charts.layers.spec(styles, labels, probe, depth, axes.values, dark, runs[0].row),
     }
     if axes.between is not None:
         divided = charts.ratio.quotient(lanes[0], lanes[1], probe)
@@ -218,7 +218,7 @@ def _findings(lanes: Sequence[Lane], probe: str, drawn: Axes) -> dict[str, str]:
         sentences["ratio"] = charts.ratio.finding(lanes[0], lanes[1], probe)
     return {
         "loss": charts.loss.finding(lanes),
-        "bars": " ".join([charts.bars.finding(have, probe), *lack] if have else lack),
+        "bars": " ".join([charts.layers.finding(have, probe), *lack] if have else lack),
         "lines": " ".join([charts.lines.finding(have, probe), *lack] if have else lack),
         **sentences,
     }

@@ -96,9 +96,9 @@ class Lane(Generic[S]):
         return self.run.started if self.run else None
 
     @property
-    def device(self) -> str | None:
-        """Where it was trained; None where it was not."""
-        return self.started.device if self.started else None
+    def is_on_gpu(self) -> bool:
+        """Whether a CUDA GPU trained it."""
+        return self.started is not None and self.started.is_on_gpu
 
     @property
     def is_done(self) -> bool:

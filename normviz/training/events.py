@@ -15,6 +15,7 @@ from ..observed import Settings
 class Started:
     """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads.
 
+    `device` is "cpu", or a GPU with its name, as in "cuda: NVIDIA H200".
     `engine` computes the steps: "eager", "tape", "captured" or "stacked". `why` says why the wanted one does
     not run this config here, and where a machine has a GPU, why this device; else "".
     """
@@ -28,6 +29,11 @@ class Started:
     text: str | None
     engine: str = "eager"
     why: str = ""
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether a CUDA GPU trained the run."""
+        return self.device.startswith("cuda")
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class OutOfMemory(MemoryError):
     """A run needs more memory than its device has."""
 
     def __init__(self, device: str) -> None:
-        where = "the GPU" if device == "cuda" else "this machine"
+        where = "the GPU" if device.startswith("cuda") else "this machine"
         super().__init__(f"the run needs more memory than {where} has: lower width, depth or batch")
 
 

@@ -18,6 +18,7 @@ from statistics import fmean
 import torch
 
 from ..config import ConfigError, RunConfig, device_of
+from ..cores import on_gpu
 from ..model.data import Characters, Task, make_task, placed
 from ..model.families import build
 from ..model.flat import Flat, profile
@@ -102,7 +103,7 @@ def _train(
     guard = DivergenceGuard(model, flat, task)
     parameters = sum(p.numel() for p in model.parameters())
     yield Started(
-        config, where.type, runs.threads, parameters, task.chance, task.floor, task.text,
+        config, name_of(where), runs.threads, parameters, task.chance, task.floor, task.text,
         runs.name, "; ".join(filter(None, (why, why_there))),
     )  # fmt: skip
 
@@ -175,6 +176,11 @@ def find_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def name_of(device: torch.device) -> str:
+    """A device as results name it: "cpu", or a GPU with its name."""
+    return on_gpu(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type
+
+
 def _chosen(config: RunConfig) -> tuple[torch.device, str]:
     """The device of a config, and a sentence why it is not the other one."""
     name, why = device_of(config)
@@ -191,9 +197,8 @@ def _no_gpu() -> str | None:
         there = torch.cuda.is_available()
     try:
         if there:
-            torch.ones(1, device="cuda").add_(
-                1
-            )  # a GPU that is too old for this PyTorch runs nothing
+            # A GPU that is too old for this PyTorch runs nothing.
+            torch.ones(1, device="cuda").add_(1)
             return None
         reasons = [str(it.message) for it in said]
     except RuntimeError as error:

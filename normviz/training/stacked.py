@@ -30,7 +30,7 @@ from .divergence import DivergenceGuard
 from .eager import EPS
 from .engine import Batch, Unsupported
 from .events import Event, Finished, Started, Step
-from .loop import begin, finite_or_inf, memory_errors
+from .loop import begin, finite_or_inf, memory_errors, name_of
 from .schedule import held_out_at, lr_at
 from .shape import shape_of
 
@@ -202,12 +202,8 @@ def _together(
     at_last = [stack.spread(batches) for batches in more]
     parameters = sum(p.numel() for p in stack.model.parameters())
     for i, (config, task) in enumerate(zip(configs, stack.tasks, strict=True)):
-        yield (
-            i,
-            Started(
-                config, device.type, 1, parameters, task.chance, task.floor, task.text, "stacked"
-            ),
-        )
+        started = name_of(device), 1, parameters, task.chance, task.floor, task.text, "stacked"
+        yield i, Started(config, *started)
     alive = list(range(len(configs)))
     for step in range(max(c.steps, 1)):
         batch = stack.spread([task.batch(step) for task in stack.distinct])

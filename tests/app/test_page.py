@@ -399,6 +399,17 @@ def test_changing_the_family_brings_its_settings_and_back(page: Open) -> None:
     assert duel(at).lanes == (RunConfig(init_seed=5),)
 
 
+def test_lanes_of_another_family_are_a_comparison(page: Open) -> None:
+    """A recurrent net without and with the norm; and on the way back two placements as well."""
+    at = page(encode([RunConfig(), RunConfig(scheme="post")]))
+    for family, schemes in (
+        ("rnn", ["cell_none", "pre_activation"]), ("mlp", ["pre", "post"]),
+        ("lstm", ["cell_none", "pre_activation"]), ("decoder", ["pre", "post"]),
+    ):  # fmt: skip
+        checked(at.selectbox(key="knob_family").set_value(family).run())
+        assert [lane.scheme for lane in duel(at).lanes] == schemes, family
+
+
 def test_a_setting_that_a_family_lacks_gets_its_sentence(page: Open) -> None:
     at = page(encode([RunConfig(family="mlp")]))
     at.session_state["lane0_open"] = True

@@ -1,4 +1,4 @@
-"""The Anatomy page without a browser: what it explains, its link, and its measurements."""
+"""The anatomy of placements without a browser: what it explains, its link, and its measurements."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_what_is_measured_in_a_moment_comes_with_the_page(
 ) -> None:
     """And neither with a tick after it nor with another run of the page."""
     monkeypatch.setattr(Store, "supervisor", lambda self: (True, True))
-    monkeypatch.setattr("normviz.app.views.anatomy.measured.MOMENT_SECONDS", 60.0)
+    monkeypatch.setattr("normviz.app.views.catalog.measured.MOMENT_SECONDS", 60.0)
     config = RunConfig(depth=3, steps=0)
 
     def work() -> None:
@@ -226,6 +226,6 @@ def test_what_cannot_be_trained_is_said(anatomy: Open, turned_to: list[str]) -> 
 def test_the_duel_leads_here(page: Open) -> None:
     at = page()
     at.session_state["why"] = True
-    (link,) = [one for one in at.run().get("page_link") if one.proto.page == "anatomy"]
+    (link,) = [one for one in at.run().get("page_link") if one.proto.page == "catalogue"]
     assert "scheme=pre%2Cpost" in link.proto.query_string
     assert "steps=0" in link.proto.query_string

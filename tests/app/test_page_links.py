@@ -208,7 +208,7 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
     """At 16 blocks A has a stored run and B none: B's curves of 12 blocks are faded. At 20 both are."""
     kept(Store(folder), PRESETS["hero"].lanes()[0].replace(depth=16), steps=200)
     at = page()
-    assert any("Only the norm moved" in words_of(one) for one in at.markdown)
+    assert any("Only the norm moved" in one.value for one in at.caption)
     assert shown(at)["topic"]["earlier"] == ["", ""]
     assert not at.download_button(key="take_normviz-csv.zip").disabled
     first, second = duel(at).runs
@@ -217,7 +217,7 @@ def test_curves_of_earlier_settings_are_named_and_nothing_untrue_is_said_of_them
     for depth, earlier in ((16, ["", "depth 12"]), (20, ["depth 16", "depth 12"])):
         checked(at.select_slider(key="knob_depth").set_value(depth).run())
         assert shown(at)["topic"]["earlier"] == earlier
-        said = " ".join(words_of(one) for one in at.markdown)
+        said = " ".join([words_of(one) for one in at.markdown] + [one.value for one in at.caption])
         assert "Only the norm moved" not in said and "B: depth 12" in said
         assert at.download_button(key="take_normviz-csv.zip").disabled
     checked(at.button(key="train_before").click().run())

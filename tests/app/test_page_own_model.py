@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from hosted_kit import turn_on
 from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
+from normviz.links import decode
 from normviz.own_model import client, shipped
+from normviz.studies.maps.link import decode as decode_map
+from normviz.studies.maps.link import map_of
 
 LLAMA = json.dumps(
     {
@@ -33,13 +37,19 @@ def own(folder: Path):
     return opened
 
 
+def paste(at: AppTest, text: str) -> None:
+    """Paste a configuration, and press the button."""
+    at.text_area(key="own_config").set_value(text)
+    checked(at.button(key="own_show").click().run(timeout=120))
+
+
 def words(at: AppTest) -> str:
     shown = [*at.markdown, *at.caption, *at.info, *at.warning]
     return "\n".join(re.sub(r"\\(.)", r"\1", each.value) for each in shown)
 
 
 def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the known trouble of its placement, as the Anatomy page has it: that no mistake was found does
+    """With the known trouble of its placement, as its anatomy has it: that no mistake was found does
     not deny it. One that is undecided has its reason."""
     monkeypatch.setattr(client, "_result", lambda *_: pytest.fail("a process was started"))
     every = shipped.anatomies()
@@ -58,6 +68,33 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
         assert it.main.trouble not in words(at)
 
 
+def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
+    """Choose starts from the model; the map has its placement; the duel has its depth and its norm."""
+    at, it = own(model_type="llama"), shipped.anatomies()["llama"]
+    assert not isinstance(it, str)
+    queries = {link.proto.page: parse_qs(link.proto.query_string) for link in at.get("page_link")}
+    assert queries["choose"]["start"] == ["existing"] and queries["choose"]["model"] == ["llama"]
+    assert decode_map(queries["maps"]).standard == "torch"
+    first, second = decode(queries[""]).lanes  # the first page
+    assert (first.scheme, second.scheme) == ("pre", "post")
+    assert {(lane.depth, lane.norm) for lane in (first, second)} == {(it.main.blocks, "rmsnorm")}
+    assert "# Your model" in words(at) and "Nothing is trained here" in words(at)
+
+
+def test_a_map_of_a_placement_that_no_standard_map_has_is_one_beside_pre_ln() -> None:
+    assert (map_of("deepnorm").standard, map_of("resp").standard) == ("xavier", "modern")
+    assert map_of("keel").words["scheme"] == "pre,keel" and map_of("keel").standard is None
+
+
+def test_the_button_is_of_the_text_and_a_model_type_replaces_it(own) -> None:
+    at = own()
+    assert [b.label for b in at.button if b.key == "own_show"] == ["Show its placement"]
+    paste(at, "{")
+    assert at.error
+    checked(at.selectbox(key="own_type").set_value("bert").run())
+    assert not at.error and "Post-LN" in words(at)
+
+
 def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyPatch) -> None:
     turn_on(monkeypatch)
     at = own(model_type="llama")
@@ -68,7 +105,7 @@ def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyP
 @pytest.mark.slow
 def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     at = own()
-    checked(at.text_area(key="own_config").set_value(LLAMA).run(timeout=120))
+    paste(at, LLAMA)
     said = words(at)
     assert "LlamaForCausalLM" in said and "2 blocks of" in said and "per head" not in said
     assert "RMSNorm: eps 1e-06, gamma from 1" in said
@@ -83,5 +120,5 @@ def test_what_is_no_configuration_is_a_sentence(own) -> None:
         ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
         ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
     ):
-        checked(at.text_area(key="own_config").set_value(given).run())
+        paste(at, given)
         assert said in "\n".join(error.value for error in at.error)

@@ -88,7 +88,7 @@ def test_filters_and_search(shelf: AppTest, folder: Path) -> None:
     checked(at.button_group(key="runs_whose").set_value("Shipped").run())
     assert ours(at, store) == [] and len(listed(at)) == min(25, shipped(store))
     checked(at.button_group(key="runs_whose").set_value("Mine").run())
-    assert listed(at) == [] and "not trained anything in this visit" in sentences(at)
+    assert listed(at) == [] and "not trained anything here" in sentences(at)
     assert listed(own(at, peri)) == [peri]
     checked(at.button_group(key="runs_whose").set_value("All").run())
     checked(at.text_input(key="runs_search").set_value("diverged").run())
@@ -178,7 +178,7 @@ def test_what_can_not_be_deleted_says_why(shelf: AppTest, folder: Path) -> None:
     own(at, still)
     for run, why in (
         (theirs - 1, "ships with NormViz"),
-        (theirs, "in this visit"),
+        (theirs, "from this browser"),
         (still, "stop it first"),
     ):
         pick(at, run)

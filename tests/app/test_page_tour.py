@@ -54,12 +54,13 @@ def test_a_link_opens_its_step_finished_and_the_address_holds_it(
         guessed(at, number, folder)
     assert len(runs(at)) == len(step.lanes())
     assert (shown(at)["topic"]["probe"], shown(at)["start"]) == (step.probe, "replay")
-    assert shown(at)["park"] == step.at
+    assert (shown(at)["park"], shown(at)["tab"]) == (step.at, step.tab)
+    assert "**Why?**" in texts(at)
     assert caption(number, folder) in texts(at)
     linked = re.findall(r"\[step (\d+)\]\(#step-(\d+)\)", texts(at, linked=True))
     assert all(word == step for word, step in linked)
     assert {n for n, _ in linked} == set(
-        re.findall(r"\bstep (\d+)\b", caption(number, folder) + step.where())
+        re.findall(r"\bstep (\d+)\b", caption(number, folder) + step.why + step.where())
     )
     assert not [c for c in chips(at) if "not trained" in c or "press Train" in c]
     again = page(query)
@@ -122,6 +123,25 @@ def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
     assert duel(at).story == 0 and duel(at).lanes == STEPS[-2].lanes()
     assert "story" not in address(at)
     assert at.button(key="tour") and len(runs(at)) == 3
+
+
+def test_the_contents_open_any_step_and_the_end_is_the_opening_duel(page: Open) -> None:
+    at = page("story=2")
+    checked(at.button(key=f"story_dot_{len(STEPS)}").click().run())
+    assert duel(at).story == len(STEPS)
+    checked(at.button(key="story_play").click().run())
+    assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
+    assert len(runs(at)) == 2
+
+
+def test_a_projector_gets_the_charts_without_the_rail(page: Open) -> None:
+    """On every page that the visitor goes to."""
+    at = page("present=1")
+    assert not at.info and len(runs(at)) == 2
+    assert not [b for b in at.button if b.key == "train"]
+    assert [b for b in at.button if b.key == "tour"]
+    assert address(at)["present"] == "1"
+    assert [b for b in page().button if b.key == "train"]
 
 
 def test_changed_settings_are_not_explained(page: Open, folder: Path) -> None:

@@ -30,7 +30,7 @@ from normviz.studies.maps.link import CODEC as MAPS
 LONGEST = 1500
 """Characters allowed in a sentence; the longest one names every placement."""
 CODECS = {
-    "duel": DUEL, "anatomy": replace(DUEL, view=()), "hand": HAND, "maps": MAPS, "choose": CHOOSE,
+    "duel": DUEL, "anatomy": replace(DUEL, view=("table",)), "hand": HAND, "maps": MAPS, "choose": CHOOSE,
 }  # fmt: skip
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
@@ -50,8 +50,8 @@ def states() -> None:
 
     import streamlit as st
     from normviz.app.session import backend, duel
-    from normviz.app.views.anatomy import state as anatomy_state
     from normviz.app.views.by_hand import state as hand_state
+    from normviz.app.views.catalog import state as anatomy_state
     from normviz.app.views.choose import state as choose_state
     from normviz.app.views.maps import state as map_state
 

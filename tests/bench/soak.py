@@ -58,7 +58,7 @@ def opened(folder: Path, links: list[dict[str, list[str]]]) -> list[str]:
     )
     rows = [
         (name, *(f"{counts.get(f'{name} {what}', 0):,}" for what in ("taken", "told")))
-        for name in ("duel", "maps", "anatomy", "hand", "choose")
+        for name in ("duel", "maps", "catalogue", "hand", "choose")
     ]
     print(table([("page", "taken", "told"), *rows]))
     print(f"whole pages drawn: {counts.get('pages drawn', 0):,} (the ten views alternate)")

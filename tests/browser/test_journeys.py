@@ -46,7 +46,7 @@ pytestmark = pytest.mark.browser
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
-PAGES = ("maps", "claims", "choose", "anatomy", "catalogue", "by-hand", "cost", "own-model", "runs")
+PAGES = ("maps", "claims", "choose", "catalogue", "by-hand", "cost", "own-model", "runs")
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
   && document.querySelector(".page-status")"""
 ACROSS = "document.querySelector('.stMain').scrollWidth"
@@ -164,15 +164,16 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
         assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN is at chance")
         assert "learned" in chip(page, 0)
         assert "at chance so far" in chip(page, 1)
-        wait_for(lambda: max(bottom(page, ".nv-loss"), bottom(page, ".nv-bars")) <= 720)
+        wait_for(lambda: bottom(page, ".nv-replay") <= 720 and box(page, ".blocks")[1] < 110)
+        assert max(bottom(page, ".nv-loss"), bottom(page, ".nv-bars")) <= 720
         wait_for(lambda: step(page) == 199)  # motion is reduced: it does not play by itself
         look_at_a_step(page)
         look_in_all_ways(page)
 
-        glyph = "document.querySelector('.st-key-card_1 .glyph').src"
-        before = page.evaluate(glyph)
+        block = page.locator(".blocks img:visible").nth(1)
+        before = block.get_attribute("src")
         switch(page, "Peri-LN")  # a run that ships
-        wait_for(lambda: "learned" in chip(page, 1) and page.evaluate(glyph) != before)
+        wait_for(lambda: "learned" in chip(page, 1) and block.get_attribute("src") != before)
         idle(page)
         page.locator(".st-key-lane1_open button:visible").first.click()
         wait_for(lambda: page.locator("[class*='st-key-lane1_to_'] button:visible").count() >= 46)
@@ -186,7 +187,8 @@ def look_at_a_step(page: Page) -> None:
     readout = page.locator(".nv-readout")
     loss, heat = page.locator(".nv-loss [role=img]"), page.locator(".nv-heat1 [role=img]")
     loss.hover(position=at(loss, 0.4, 0.5))
-    wait_for(lambda: 20 < step(page) < 120 and f"Step {step(page)} " in readout.inner_text())
+    wait_for(lambda: 20 < step(page) < 120 and f"Step {step(page)}\n" in readout.inner_text())
+    assert readout.is_visible()
     page.locator(".nv-definition").hover()  # away again
     wait_for(lambda: step(page) == 199)
     heat.click(position=at(heat, 0.5, 0.5))
@@ -359,7 +361,12 @@ def test_a_result_is_shared_and_taken_away(browser: Browser, address: str, tmp_p
 
 def picture(page: Page, folder: Path) -> None:
     buttons = page.locator(".nv-heat1 .nv-save")
-    png, svg = (saved(page, buttons.filter(has_text=kind), folder) for kind in ("PNG", "SVG"))
+
+    def take(kind: str) -> Path:
+        page.locator(".nv-heat1 .nv-menu summary").click()
+        return saved(page, buttons.filter(has_text=kind), folder)
+
+    png, svg = take("PNG"), take("SVG")
     assert png.name == "normviz-pre-ln-against-post-ln-heat1-step30.png"
     assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     drawn = svg.read_text("utf-8")
@@ -433,6 +440,7 @@ def test_a_phone(browser: Browser, address: str) -> None:
             assert badge.evaluate("it => it.scrollWidth <= it.clientWidth + 1"), "the whole verdict"
         wait_for(lambda: bottom(page, ".nv-loss") <= box(page, ".st-key-train button")[1])
         assert bottom(page, ".st-key-train button") <= 812
+        assert page.locator(".blocks img:visible").count() == 2
         assert not page.locator(".st-key-knobs").is_visible()
         page.locator(".sheet summary").click()
         page.locator(".st-key-knob_depth").wait_for()

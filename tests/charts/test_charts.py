@@ -32,7 +32,6 @@ from charts_kit import (
 from normviz.catalog.probes import PROBES
 from normviz.charts import (
     Domain,
-    bars,
     heatmap,
     layers,
     lines,
@@ -258,11 +257,11 @@ def test_bars_show_the_last_record_at_or_before_the_cursor() -> None:
 
 def test_a_still_names_the_steps_of_its_bars_as_the_page_does() -> None:
     lanes = [make(), make("post", ran=30, name="B  post")]
-    note = bars.rows_at(lanes, "grad_block")["note"]
+    note = layers.rows_at(lanes, "grad_block")["note"]
     assert (
         note == drawn(lanes, 59)["bars"]["datasets"]["note"] == [{"text": "step 59 (B: step 29)"}]
     )
-    assert bars.rows_at([make(ran=0)], "grad_block")["note"] == []
+    assert layers.rows_at([make(ran=0)], "grad_block")["note"] == []
 
 
 def sorted_marks(chart: dict[str, Any]) -> dict[str, list[int]]:
@@ -289,7 +288,7 @@ def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
         "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "circle": [4, 5, 6],
     }  # fmt: skip
     heights = [one["y"] for one in marks(chart) if one.get("shape") == "circle"]
-    assert (heights[0], heights[1]) == (bars.HEIGHT, 0) and 0 < heights[2] < bars.HEIGHT
+    assert (heights[0], heights[1]) == (layers.HEIGHT, 0) and 0 < heights[2] < layers.HEIGHT
 
 
 def test_lines_over_the_layers_have_the_same_marks() -> None:
@@ -376,7 +375,7 @@ def test_findings_state_numbers() -> None:
         "Loss at step 59 in nats per token: A pre 1.5, chance 3.3. "
         "A none diverged at step 20, layer 4."
     )
-    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in bars.finding(
+    assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in layers.finding(
         lanes, "grad_block"
     )
     assert heatmap.finding(lanes[1], "grad_block").endswith(
@@ -386,7 +385,7 @@ def test_findings_state_numbers() -> None:
     assert "0.5 in layer 1 and 0.5 in layer 6" in ratio.finding(two[0], two[1], "grad_block")
     assert "A pre: layer 1 from 0.316 to 0.158, layer 6 from" in lines.finding(two, "grad_block")
     solved = make(loss=np.full(STEPS, 1e-4))
-    assert "go with success" in bars.finding([solved], "grad_block")
+    assert "go with success" in layers.finding([solved], "grad_block")
 
 
 def test_a_chance_not_measured_yet_draws_no_rule() -> None:
@@ -399,7 +398,7 @@ def test_findings_of_a_run_that_has_not_begun() -> None:
     empty, probe = make(ran=0), "grad_block"
     for text in (
         loss.finding([empty]),
-        bars.finding([empty], probe),
+        layers.finding([empty], probe),
         heatmap.finding(empty, probe),
         lines.finding([empty], probe),
     ):
@@ -419,23 +418,18 @@ def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
 
 def test_an_axis_says_what_is_drawn() -> None:
     """One minus the cosine, where charts draw that."""
-    assert "1 - mean pairwise cosine" in render(
-        layers.chart([make(probe="token_cosine")], "token_cosine")
-    )
+    assert "1 - Token cosine" in render(layers.chart([make(probe="token_cosine")], "token_cosine"))
     assert "1 - " not in render(layers.chart([make(probe="stream_rms")], "stream_rms"))
 
 
-def test_another_depth_and_range_compile_nothing() -> None:
-    """Compiling takes longer than measuring; the renderer gets them as parameters."""
-    lanes = [make("pre", probe="stream_rms"), make("post", probe="stream_rms")]
-    first = layers.chart(lanes, "stream_rms")
-    compiled = layers._spec.cache_info().misses
-    grown = 10.0 ** np.linspace(-4, 9, 78)[None]
-    deep = [make(key, probe="stream_rms", depth=77, values=grown) for key in ("pre", "post")]
-    second = layers.chart(deep, "stream_rms")
-    assert layers._spec.cache_info().misses == compiled
-    assert ">77<" not in render(first) and "≥1e8" not in render(second)
-    assert first["params"] != second["params"]
+def test_a_deep_model_has_lines_without_points() -> None:
+    lane = make("pre", probe="stream_rms")
+    deep = make("pre", probe="stream_rms", depth=77, values=np.full((1, 78), 1.0))
+    points = [
+        [layer["mark"]["opacity"] for layer in layers.chart([it], "stream_rms")["layer"][1:2]]
+        for it in (lane, deep)
+    ]
+    assert points == [[1], [0]]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_claim_is_run_and_held_against_what_ships(tmp_path: Path) -> None:
     words = ("--data", str(tmp_path / "data"), "--out", str(out))
     said = normviz("claims", "run", "M2", "E15", "--seeds", "1", *words)
     assert said.exit_code == 0, said.stderr
-    assert "2 claims, at most about" in said.stderr
+    assert re.search(r"2 claims, at most about \d+ s in \d+ process", said.stderr)
     assert "E15: 3 runs, at most about" in said.stderr
     assert "1 of 2 claims, about" in said.stderr
     assert "2 of 2 claims" not in said.stderr and "took" in said.stderr
@@ -99,6 +100,9 @@ def test_a_check_on_other_seeds_lists_what_changes(
     ) * 2
     (part,) = changed["parts"]
     assert (part["says"], part["shipped"], part["now"]) == ("Pre-LN has 192", "true", "false")
+    assert part["was"].startswith("192") and part["evidence"].startswith("193")
+    printed = normviz("claims", "check", "E15", *words).stdout
+    assert f"Pre-LN has 192: true ({part['was']}) -> false ({part['evidence']})" in printed
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def draws(view: Page, frame: int, words: str) -> None:
     inside = player.content_frame
     inside.locator(".nv-loss canvas").wait_for()
     inside.locator(".nv-bars canvas").wait_for()
-    inside.locator(".nv-readout", has_text=words).wait_for()
+    inside.locator(".nv-readout", has_text=words).wait_for(state="attached")
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""The Anatomy page on a store of its own, without a browser and without a supervisor."""
+"""The anatomy on the Catalogue page, on a store of its own, without a browser and without a supervisor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from normviz.training.events import Diverged, Started, Step
 
 @pytest.fixture
 def anatomy(folder: Path) -> Open:
-    """Opens the Anatomy page at a query string, as a new visitor."""
+    """Opens the Catalogue page at a query string, as a new visitor."""
 
     def opened(query: str = "") -> AppTest:
-        at = at_page("anatomy")
+        at = at_page("catalogue")
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             at.query_params[name] = value

@@ -48,7 +48,7 @@ class Node:
 
     def training(self) -> set[int]:
         """Its workers that have a cell."""
-        return {pid for pid in members(self.process.pid) if _title(pid) == "ray::normviz_cell"}
+        return {pid for pid in members(self.process.pid) if _title(pid) == "ray::normviz_cells"}
 
     def stopped(self) -> bool:
         """Whether one of its workers was stopped in a cell; else they all go on."""

@@ -86,7 +86,7 @@ def test_a_steps_sentence_holds_for_the_shipped_runs(key: str, told: Callable) -
     step = BY_KEY[key]
     caption = step.caption(told(step))
     assert caption is not None
-    assert not re.search(r"[{}]|nan|not finite", caption + step.where())
+    assert not re.search(r"[{}]|nan|not finite", caption + step.where() + step.reason(told(step)))
     assert step.probe in PROBES
 
 
@@ -94,10 +94,10 @@ def test_a_steps_sentence_holds_for_the_shipped_runs(key: str, told: Callable) -
 def test_no_result_is_written_into_a_sentence(key: str) -> None:
     """Digits in the templates are steps named to look at, never something that was measured."""
     step = BY_KEY[key]
-    bare = re.sub(r"\{[^}]*\}", "", step.result)
+    bare = re.sub(r"\{[^}]*\}", "", step.result + step.why)
     assert set(re.findall(r"\d[\d.,]*", bare)) <= {"0", "1."}
     assert "because" not in step.result + step.look
-    assert set(re.findall(r"\{([a-z_]+)\}", step.result)) == set(step.numbers)
+    assert set(re.findall(r"\{([a-z_]+)\}", step.result + step.why)) == set(step.numbers)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -123,6 +123,10 @@ def logit(run: Raw) -> str:
 
 def rms(run: Raw, layer: int) -> str:
     return short(run.row("stream_rms", 0)[layer])
+
+
+def moved(run: Raw) -> str:
+    return f"{100 * run.row('update_ratio', 0)[-1]:.2g} %"
 
 
 def bad(run: Raw) -> str:
@@ -171,6 +175,8 @@ EXPECTED: dict[str, Callable[..., dict[str, str]]] = {
     },
     "warmup": lambda a, b, c: {
         "plateau": a.final, "loss": b.final, "lost": c.final, "chance": nats(c, "chance"),
+        "jump": moved(a), "eased": moved(b), "alike": short(1 - a.row("token_cosine", 10)[-1]),
+        "apart": cosine(b, 10),
     },
     "rate": lambda a, b, c: {
         "pre": a.final, "peri": b.final, "qk": c.final,

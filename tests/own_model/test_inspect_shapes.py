@@ -65,6 +65,88 @@ class Columns(nn.Module):
         return self.head(x if self.post else self.last(x))
 
 
+def rms(x: Tensor, w: Tensor) -> Tensor:
+    return w * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def divided(x: Tensor, w: Tensor) -> Tensor:
+    return x / torch.sqrt((x**2).mean(-1, keepdim=True) + 1e-6) * (1 + w)
+
+
+def centred(x: Tensor, w: Tensor) -> Tensor:
+    mean = x.mean(-1, keepdim=True)
+    return w * (x - mean) / (x.std(-1, keepdim=True) + 1e-6) + w
+
+
+def together(x: Tensor, w: Tensor) -> Tensor:
+    variance, mean = torch.var_mean(x, -1, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + 1e-5) * w
+
+
+def length(x: Tensor, w: Tensor) -> Tensor:
+    return x / x.norm(dim=-1, keepdim=True) * w
+
+
+def rootless(x: Tensor, w: Tensor) -> Tensor:
+    return w * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Written(nn.Module):
+    """A block whose norms are written out, as code from other libraries has them."""
+
+    def __init__(self, norm: Any, where: str) -> None:
+        super().__init__()
+        self.attention, self.ffn = Attention(), FFN()
+        self.first, self.second = nn.Parameter(torch.ones(D)), nn.Parameter(torch.ones(D))
+        self.norm, self.where = norm, where
+
+    def forward(self, x: Tensor) -> Tensor:
+        for sub, w in ((self.attention, self.first), (self.ffn, self.second)):
+            if self.where == "post":
+                x = self.norm(x + sub(x), w)
+            else:
+                y = sub(self.norm(x, w))
+                x = x + (self.norm(y, w) if self.where == "sandwich" else y)
+        return x
+
+
+@pytest.mark.parametrize("where", ["pre", "post", "sandwich"])
+@pytest.mark.parametrize(
+    ("norm", "key"),
+    [
+        (rms, "rmsnorm"),
+        (divided, "rmsnorm"),
+        (centred, "layernorm"),
+        (together, "layernorm"),
+        (length, "l2"),
+    ],
+)
+def test_norms_that_are_written_out_are_norms(norm: Any, key: str, where: str) -> None:
+    found = normviz.inspect(Model(lambda: Written(norm, where), final=where != "post")).main
+    assert found.placement == where
+    assert [(each.key, each.label) for each in found.norms] == [(key, found.norms[0].label)]
+    assert found.norms[0].label.endswith("by hand")
+
+
+def test_a_branch_that_reads_the_stream_times_something_of_it_is_not_called_unnormed() -> None:
+    found = normviz.inspect(Model(lambda: Written(rootless, "pre"))).main
+    assert found.placement is None
+    assert "numbers computed from it" in found.why
+
+
+def test_decoders_are_given_a_second_stream_and_others_are_told_to_give_inputs() -> None:
+    layer = nn.TransformerDecoderLayer(D, 2, D, batch_first=True, norm_first=True)
+    found = normviz.inspect(nn.TransformerDecoder(layer, 2, nn.LayerNorm(D)))
+    assert found.main.placement == "pre"
+
+    class Three(nn.TransformerDecoder):
+        def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]
+            return super().forward(a, b) + c
+
+    with pytest.raises(ValueError, match="give an input that the model takes"):
+        normviz.inspect(Three(layer, 2))
+
+
 class Lambdas(Model):
     """Gains of all sublayers in one vector, on the stream that branches read too."""
 

@@ -46,6 +46,24 @@ def test_every_norm_of_the_catalogue_is_told(dtype: torch.dtype) -> None:
                                        0.0 if norm.learns else None)  # fmt: skip
 
 
+class Offset(nn.Module):
+    """As x-transformers' ScaleNorm: 1 + a number that starts at 0."""
+
+    def __init__(self, offset: float) -> None:
+        super().__init__()
+        self.offset, self.g = offset, nn.Parameter(torch.full((1,), 1 - offset))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.normalize(x, dim=-1) * x.shape[-1] ** 0.5 * (self.g + self.offset)
+
+
+def test_a_number_is_told_from_one_plus_a_number() -> None:
+    for offset, gain in ((0.0, "number"), (1.0, "1 + number")):
+        found = tell(Offset(offset), (2, 8, 64))
+        assert found is not None
+        assert (found.key, found.gain, found.start) == ("scalenorm", gain, 1 - offset)
+
+
 def test_what_is_no_norm_is_none() -> None:
     others = (nn.Tanh(), nn.GELU(), nn.Sigmoid(), nn.Linear(64, 64), nn.PReLU(64), nn.Softmax(-1))
     for module in others:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from test_watch_loop import D, Model, batch, hooks, made
 from torch import Tensor, nn
 
@@ -170,6 +171,27 @@ def scaled(
     return loop
 
 
+def unscaled(model: Model, truth: Truth) -> None:
+    """A GradScaler that was not told, in bfloat16, whose gradients are unscaled and clipped; its scale grows,
+    and two micro-batches make a step."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=2)
+    for step in range(STEPS):
+        total = 0.0
+        for micro in range(2):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = model(*batch(2 * step + micro))[1] / 2
+            scaler.scale(loss).backward()
+            total += loss.item()
+        truth.gradient(scaler.get_scale())
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        truth.step(total)
+
+
 def sam(model: Model, truth: Truth) -> None:
     """Two passes a step: the second one's gradients, at other weights, are those of the step."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -252,6 +274,7 @@ KINDS: dict[str, tuple[Callable[[Model, Truth], None], str | None]] = {
         "3 steps were skipped",
     ),
     "scaler, fused": (scaled(True, fused=True), "3 steps were skipped"),
+    "scaler, not told, clipped": (unscaled, None),
     "SAM": (sam, f"{STEPS} steps were skipped"),
     "evaluation mode": (evaluated, None),
     "autograd.grad": (penalized, None),
@@ -286,37 +309,85 @@ def test_what_is_recorded_is_what_the_loop_without_a_watch_has(kind: str) -> Non
     assert (missing == []) if said is None else (len(missing) == 1 and said in missing[0]), missing
 
 
-class Alternating(nn.Module):
-    """Blocks that are called twice in a forward pass."""
+class Looped(Model):
+    """Blocks that are called in an order, some several times; in training once more, where `more` is True."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: list[int], more: bool = False) -> None:
         super().__init__()
-        inner, _ = made()
-        self.layers, self.tokens, self.head = inner.layers, inner.tokens, inner.head
+        self.order, self.more, self.ends = order, more, list[Tensor]()
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         x = self.tokens(tokens)
-        for _ in range(2):
-            for layer in self.layers:
-                x = layer(x)
-        return self.head(x).square().mean()
+        self.ends = []
+        for number in self.order + self.order[-1:] * (self.more and self.training):
+            x = self.layers[number](x)
+            if x.requires_grad:
+                x.retain_grad()
+            self.ends.append(x)
+        logits = self.head(self.norm(x))
+        return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-@pytest.mark.parametrize("calls", [True, False])
-def test_blocks_that_are_called_again_say_so_and_have_no_gradient_at_the_stream(
-    calls: bool,
-) -> None:
-    model = Alternating()
+@pytest.mark.parametrize("order", [[0, 1, 2, 0, 1, 2], [0, 0, 1, 1, 2], [1, 1, 1]])
+def test_blocks_that_are_called_again_have_a_row_for_each_call(order: list[int]) -> None:
+    torch.manual_seed(0)
+    model = Looped(order)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    hidden, streams, own = [], [], []
+    with watch(model, optimizer, to=None, every=1) as it:
+        for step in range(3):
+            model(*batch(step))[1].backward()
+            hidden.append([norm([x.grad]) for x in model.ends if x.grad is not None])
+            streams.append([float(x.detach().square().mean().sqrt()) for x in model.ends])
+            own.append([norm([p.grad for p in model.layers[n].parameters()]) for n in order])
+            optimizer.step()
+            optimizer.zero_grad()
+    for key, wanted in (("grad_hidden", hidden), ("stream_rms", streams), ("grad_block", own)):
+        np.testing.assert_allclose(it.result.values(key)[:, 1:], wanted, rtol=1e-5, err_msg=key)
+    for key in ("branch_ratio", "grad_qk", "grad_w2", "attn_entropy"):
+        assert np.isfinite(it.result.values(key)[:, 1:]).all(), key
+    assert len(it.missing) == 1 and "has a row for each call" in it.missing[0]
+
+
+def test_calls_beyond_the_rows_are_said_and_leave_no_gradient_at_the_stream() -> None:
+    torch.manual_seed(0)
+    model = Looped([0, 1, 2], more=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with watch(model, optimizer, to=None) as it:
         for step in range(3):
-            (model if calls else model.forward)(batch(step)[0]).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    assert any("called several times in a forward pass" in words for words in it.missing)
-    assert len(it.result.steps) == 3
+            one_step(model, optimizer, step)
+    assert any("more often in a forward pass than it has rows" in words for words in it.missing)
     assert np.isnan(it.result.values("grad_hidden")).all()
     assert np.isfinite(it.result.values("grad_block")[:, 1:]).all()
+
+
+def test_blocks_that_change_after_the_watch_began_are_recorded_from_the_first_step_on() -> None:
+    model, _ = made()
+    it = watch(model, torch.optim.SGD(model.parameters()), to=None, every=1)
+    for layer in model.layers:
+        nn.utils.parametrizations.weight_norm(layer.up)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(*batch(0))[1].backward()
+    wanted = [norm([p.grad for p in layer.parameters()]) for layer in model.layers]
+    optimizer.step()
+    np.testing.assert_allclose(it.result.values("grad_block")[0, 1:], wanted, rtol=1e-5)
+    assert it.missing == []
+    it.close()
+
+
+def test_an_optimizer_of_other_parameters_is_said() -> None:
+    """A copy of the weights in another format is what is stepped."""
+    model, _ = made()
+    copies = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(copies, lr=0.1)
+    with watch(model, optimizer, to=None) as it:
+        for step in range(3):
+            model(*batch(step))[1].backward()
+            for mine, p in zip(copies, model.parameters(), strict=True):
+                mine.grad = p.grad
+            optimizer.step()
+            model.zero_grad()
+    assert any("with parameters of the model took one" in words for words in it.missing)
 
 
 def one_step(model: Model, optimizer: torch.optim.Optimizer, step: int = 0) -> None:

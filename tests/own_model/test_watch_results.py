@@ -11,6 +11,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from cli_kit import normviz
 from click.testing import Result
 from hosted_kit import turn_on
@@ -23,6 +24,7 @@ from normviz import RunConfig, watch
 from normviz.charts import loss
 from normviz.links import decode, query
 from normviz.observed import Observed, nearest
+from normviz.own_model.step_clock import StepClock
 from normviz.own_model.terminal import Terminal, screen
 from normviz.own_model.watch import Cadence, Watch
 from normviz.result import collect
@@ -224,6 +226,40 @@ def test_the_cadence_records_the_first_steps_and_then_so_many_that_it_costs_two_
         cadence.note(is_recorded, 1.4 if is_recorded else 1.0)
     assert recorded[:32] == list(range(32)) and recorded[32:35] == [40, 60, 80]
     assert [step for step in range(20) if Cadence(7, False).records(step)] == [0, 7, 14]
+
+
+def test_steps_on_a_gpu_are_timed_by_events_that_are_read_once_it_came_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = list["Event"]()
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            self.at = 100.0 * len(made)
+            made.append(self)
+
+        def record(self, stream: object) -> None:
+            assert stream == "stream"
+
+        def query(self) -> bool:
+            return self.at <= reached
+
+        def elapsed_time(self, other: Event) -> float:
+            return other.at - self.at
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "stream")
+    clock, reached = StepClock(torch.device("cuda")), 0.0
+    assert list(clock.end(True)) == []
+    clock.begin()
+    reached = 100.0
+    assert list(clock.end(False)) == [(True, 0.1)]
+    clock.begin()
+    reached = 500.0
+    assert list(clock.end(False)) == [(False, 0.1), (False, 0.1)]
+    on_cpu = StepClock(torch.device("cpu"))
+    ((recorded, seconds),) = on_cpu.end(True)
+    assert recorded and 0 <= seconds < 1
 
 
 NOTEBOOK = Path(__file__).parents[2] / "assets" / "notebooks" / "own_model.ipynb"

@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 
 const view = (signals = {}) => ({
   given: {}, finalized: 0, drawn: 0,
-  width() {}, finalize() { this.finalized += 1; },
+  width() {}, height() {}, finalize() { this.finalized += 1; },
   data(name, rows) { this.given[name] = rows; },
   async runAsync() { this.drawn += 1; },
   signal(name, value) {
@@ -60,4 +60,22 @@ test("a chart that can't be drawn says so beside itself, until one can", async (
   globalThis.normvizVega = { vegaEmbed: async () => ({ view: view() }) };
   await chart.show({});
   assert.deepEqual([host.hidden, chart.failed, Boolean(chart.view)], [false, null, true]);
+});
+
+test("on the full screen a chart is as high as there is room, and then as before", async () => {
+  let high = 213, wide = 0;
+  const it = { ...view(), width(value) { return value === undefined ? wide : (wide = value, this); },
+    height(value) { return value === undefined ? high : (high = value, this); } };
+  globalThis.normvizVega = { vegaEmbed: async () => ({ view: it }) };
+  const chart = new Chart(element());
+  await chart.show({});
+  chart.fit();
+  assert.equal(high, 213);
+  Object.assign(globalThis, { innerHeight: 720 });
+  document.fullscreenElement = { contains: () => true };
+  chart.fit();
+  assert.equal(high, 520);
+  document.fullscreenElement = null;
+  chart.fit();
+  assert.equal(high, 213);
 });

@@ -8,7 +8,7 @@ import { element, lane } from "./dom.js";
 test("a chart that can't be drawn stops no other, and no frame asks for the next", async () => {
   let frames = 0, broken = true;
   globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(frame, 0); };
-  const view = () => ({ width() {}, finalize() {}, given: [], data(name) { this.given.push(name); }, async runAsync() {} });
+  const view = () => ({ width() {}, height() {}, finalize() {}, given: [], data(name) { this.given.push(name); }, async runAsync() {} });
   globalThis.normvizVega = { async vegaEmbed(room, { name }) {
     if (broken && name === "bars") throw new Error("no canvas");
     return { view: view() };
@@ -77,4 +77,31 @@ test("a picture has all rows at the cursor, and the loss as it was measured", ()
   assert.deepEqual(page.rows("lines").cursor, [{ step: 1 }]);
   assert.deepEqual(page.rows("heat0"), {
     bad: ["cross"], cursor: [{ step: 1 }], ahead: [{ step: 1.5, end: 2.5 }], picture: [{ url: "data:picture" }] });
+});
+
+test("a long run has a trend over its losses, unless a visitor chose otherwise", () => {
+  const page = (value, span) => ({ ...drawing, find: () => ({ value }), span });
+  assert.deepEqual([page("auto", 300).trend(), page("auto", 301).trend(), page("0", 301).trend(), page(".6", 9).trend()],
+    [0, 0.9, 0, 0.6]);
+});
+
+test("the numbers at the cursor stand beside its rule, on the side with room, where a visitor has moved it", () => {
+  const words = Object.assign(element("p"), { textContent: "Step 40" }), figure = Object.assign(element(), { clientWidth: 500 });
+  const host = { offsetLeft: 0, offsetTop: 20 }, plot = () => ({ left: 50, top: 10, width: 400 });
+  const loss = { figure, host, plot, view: { scale: () => (step) => step } };
+  const cursor = { hover: null, step: 399, last: 399, layer: null, get at() { return this.hover ?? this.step; } };
+  const it = { ...drawing, cursor, charts: { loss }, find: () => words };
+  it.label();
+  assert.equal(words.hidden, true);
+  cursor.hover = 100;
+  it.label();
+  assert.deepEqual([words.hidden, words.style.left, words.style.right, words.style.top], [false, "158px", "", "34px"]);
+  cursor.hover = 300;
+  it.label();
+  assert.deepEqual([words.style.left, words.style.right], ["", "158px"]);
+  cursor.hover = null;
+  cursor.step = 40;
+  cursor.playing = {};
+  it.label();
+  assert.equal(words.hidden, true);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { captioned, savePicture } from "../../assets/player/picture.js";
+import { captioned, copyPicture, savePicture } from "../../assets/player/picture.js";
 import "./dom.js";
 
 function vega(toImageURL) {
@@ -38,4 +38,14 @@ test("a saved chart says which duel it is of, its settings and its address", () 
   const heat = captioned({ title: { text: "A Pre-LN", subtitle: "Gradient", color: "#123456" } }, lines).title;
   assert.deepEqual([heat.text, heat.color, heat.subtitle], ["A Pre-LN", "#123456", ["Gradient", ...lines]]);
   assert.deepEqual(captioned({ mark: "line" }, []), { mark: "line" });
+});
+
+test("a copied chart is a PNG in the clipboard", async () => {
+  const calls = vega(), canvas = { toBlob: (done, kind) => done(`a ${kind}`) }, written = [];
+  globalThis.normvizVega.vegaEmbed = async () => ({ view: { toCanvas: async () => canvas }, finalize() { calls.finalized += 1; } });
+  globalThis.ClipboardItem = class { constructor(parts) { Object.assign(this, parts); } };
+  const clipboard = { write: async ([item]) => written.push(await item["image/png"]) };
+  Object.defineProperty(globalThis, "navigator", { value: { clipboard }, configurable: true });
+  await copyPicture({}, {}, "white");
+  assert.deepEqual([written, calls.finalized], [["a image/png"], 1]);
 });

@@ -9,10 +9,11 @@ from backend_kit import keep
 from test_store import CONFIG, begin, dead_pid
 
 from normviz import RunConfig
-from normviz.runs import collect
+from normviz.runs import Recording, collect
 from normviz.runs.store import Origin, Store
 from normviz.studies.maps import make, missing, stored
-from normviz.training.events import Started, Step
+from normviz.studies.maps.drive import found
+from normviz.training.events import Finished, Started, Step
 
 
 def closed(store: Store, status: str) -> int:
@@ -93,8 +94,30 @@ def test_stopped_attempts_do_not_hide_a_cells_result(store: Store) -> None:
     run = keep(store, done, "sweep")
     for _ in range(60):
         store.end(store.enqueue(done), "stopped")
-    assert (found := stored(store, done.key)) is not None and found.id == run
+    assert (it := stored(store, done.key)) is not None and it.id == run
     assert missing(store, make(done, {"lr": [done.lr]})) == []
+
+
+def test_many_cells_are_found_in_one_question_as_each_alone(store: Store) -> None:
+    grid = make(CONFIG, {"lr": [1e-3, 2e-3, 3e-3]})
+    first, second, third = grid.cells
+    store.adopt_cells([collect_one(first.config), collect_one(second.config)])
+    store.keep_all([collect_one(first.config)], "sweep")
+    asked = list[str]()
+    store.db.connection.set_trace_callback(asked.append)
+    both = found(store, grid.cells)
+    store.db.connection.set_trace_callback(None)
+    assert len(asked) == 1
+    for shipped in (True, False):
+        alone = {cell: stored(store, cell.key, shipped) for cell in grid.cells}
+        there = {cell: run.id for cell, run in found(store, grid.cells, shipped).items()}
+        assert there == {cell: run.id for cell, run in alone.items() if run}
+    assert both.keys() == {first, second} and missing(store, grid) == [third]
+
+
+def collect_one(config: RunConfig) -> Recording:
+    started = Started(config, "cpu", 1, 10, 3.3, 1.1, None)
+    return collect([started, Step(0, 3.3, 1e-3, 1.0, None), Finished(1)])
 
 
 @pytest.mark.parametrize("origin", ["sweep", "shipped sweep"])

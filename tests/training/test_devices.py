@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 
 from normviz import RunConfig
 from normviz.config import ConfigError, device_of, engine_of, estimated_seconds
+from normviz.cores import Gpu, read_gpus
 from normviz.training import loop
 from normviz.training.eager import Eager
 from normviz.training.events import OutOfMemory, Started
@@ -109,6 +113,47 @@ def test_another_error_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Eager, "step", step)
     with pytest.raises(RuntimeError, match="shapes differ"):
         list(train(TINY, engine="eager"))
+
+
+class Driver:
+    """CUDA's, with two GPUs."""
+
+    def cuInit(self, flags: int) -> int:
+        return 0
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = 2
+        return 0
+
+    def cuDeviceGet(self, device: Any, number: int) -> int:
+        device._obj.value = number
+        return 0
+
+    def cuDeviceGetName(self, name: Any, n: int, device: Any) -> int:
+        name.value = b"NVIDIA H200"
+        return 0
+
+    def cuDeviceTotalMem_v2(self, size: Any, device: Any) -> int:
+        size._obj.value = (device.value + 1) * 2**30
+        return 0
+
+
+def test_gpus_are_read_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-5")
+    assert read_gpus(Driver()) == (Gpu("NVIDIA H200", 1.0, "3"), Gpu("NVIDIA H200", 2.0, "GPU-5"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert [it.visible for it in read_gpus(Driver())] == ["0", "1"]
+    monkeypatch.setattr(Driver, "cuInit", lambda self, flags: 100)
+    assert read_gpus(Driver()) == ()
+
+
+def test_a_result_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H200")
+    assert loop.name_of(torch.device("cuda")) == "cuda: NVIDIA H200"
+    assert loop.name_of(torch.device("cpu")) == "cpu"
+    started = Started(TINY, "cuda: NVIDIA H200", 1, 1, 1.0, None, None, "captured")
+    assert started.is_on_gpu and not replace(started, device="cpu").is_on_gpu
+    assert "than the GPU has" in str(OutOfMemory(started.device))
 
 
 def test_the_suite_has_no_gpu() -> None:

@@ -6,9 +6,9 @@ import streamlit as st
 
 from normviz.catalog.models import TITLES, Census
 from normviz.charts import census as charts
-from normviz.charts import theme
 
 from ...session.markdown import literal
+from ...widgets.chart import chart
 
 
 def show(census: Census) -> None:
@@ -35,6 +35,4 @@ def show(census: Census) -> None:
 
 
 def _chart(spec: charts.Spec, finding: str, key: str) -> None:
-    dark = st.context.theme.type == "dark"
-    spec = {**spec, "config": {**theme(dark), **spec["config"]}}
-    st.vega_lite_chart(spec, width="stretch", alt=finding, theme=None, key=f"census_{key}")
+    chart(spec, finding, f"census_{key}")

@@ -1,7 +1,8 @@
-"""The Catalogue page: tables of all placements, norms and models, with links to the Anatomy page."""
+"""The Catalogue page: all placements with the anatomy of one or two, all norms, and what models use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pandas as pd
@@ -13,13 +14,22 @@ from normviz.catalog.norm import Learned, Norm
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 from normviz.lessons.anatomy import formula, plain
-from normviz.links import Codec, as_params
+from normviz.links import as_params
 
+from ...session import address
+from ...session.backend import shared
 from ...session.markdown import literal, source
 from ...widgets import glossary, link_notices, page_links, placement
+from . import anatomy, measured, state
 from . import census as census_charts
+from .state import TABLE
 
-CODEC = Codec(("table",), version="")
+TABS = {
+    "placements": "Placements", "norms": "Norms", "models": "Models", "nets": "Other nets",
+}  # fmt: skip
+"""The tabs, by the word that a link has for each."""
+FIRST, TAB = "placements", "catalogue_tab"
+FEW_ROWS, MANY_ROWS = 4, 10
 DEPTH = RunConfig().depth
 WIDE = 330
 COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
@@ -31,46 +41,90 @@ def page() -> None:
     with st.container(key="head"):
         models = len({model.model for model in census().models})
         st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
-    link_notices.unknown_parameters(CODEC)
-    glossary.line(
-        "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta"
-    )
+    _arrive()
+    link_notices.show(state.anatomy(), "Below is what this page opens with.", state.open_link)
     words = st.text_input(
         "Search", key="search", placeholder="sandwich, Gemma, arXiv:2002.04745, tanh ...",
         label_visibility="collapsed",
     )  # fmt: skip
-    linked = "Models" if st.query_params.get("table") == "models" else None
-    placements, norms, used, elsewhere = st.tabs(
-        ["Placements", "Norms", "Models", "Other nets"], default=linked
+    tabs = st.tabs([*TABS.values()], key=TAB, on_change="rerun")
+    for name, tab, show in zip(TABS, tabs, (_placements, _norms, _models, _nets), strict=True):
+        if tab.open:
+            if name != FIRST:
+                address.show({TABLE: name})
+            with tab:
+                show(words)
+    glossary.line(
+        "placement", "norm", "pre", "post", "stream", "branch", "final", "qk", "gamma", "beta", "init",
+        "depth", "rms", "gradient", "cosine",
+    )  # fmt: skip
+
+
+def _arrive() -> None:
+    """Open the tab that a link names, which need not be the one that was open."""
+    if not st.session_state["arrived"]:
+        return
+    asked = next(iter(address.params().get(TABLE, ())), FIRST)
+    st.session_state[TAB] = TABS.get(asked, TABS[FIRST])
+
+
+def _placements(words: str) -> None:
+    """All placements, of which a row sets the first one, and the anatomy of one or two."""
+    backend, page_anatomy = shared(), state.anatomy()
+    # First, so that workers measure while the page renders.
+    runs = measured.queued_runs(page_anatomy, backend)
+    measured.leave(page_anatomy, backend, runs)
+    if not (page_anatomy.link and page_anatomy.link.problems):
+        address.show({} if page_anatomy.is_usual else as_params(page_anatomy.lanes))
+    label = f"All {len(SCHEMES)} placements: choose a row for its anatomy"
+    with st.expander(label, expanded=bool(words) or not page_anatomy.named):
+        _choose(words, page_anatomy.lanes[0].scheme)
+    anatomy.show(page_anatomy, runs)
+
+
+def _choose(words: str, shown: str) -> None:
+    """The table of the placements. The row of the one that is `shown` is marked; another one replaces it."""
+    rows = _matches([_scheme(scheme) for scheme in SCHEMES], words)
+    if words:
+        st.caption(f"{len(rows)} of {len(SCHEMES)}.")
+    if not rows:
+        return
+    keys, key = [row["Key"] for row in rows], f"schemes {words} {shown}"
+    st.dataframe(
+        pd.DataFrame(rows), key=key, hide_index=True, height=_height(rows, FEW_ROWS),
+        on_select=lambda: state.take_row(keys, key), selection_mode="single-row",
+        selection_default={"selection": {"rows": [keys.index(shown)] if shown in keys else []}},
+        column_config=COLUMNS,
+    )  # fmt: skip
+
+
+def _norms(words: str) -> None:
+    if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
+        _about_norm(NORMS[key])
+
+
+def _models(words: str) -> None:
+    adoption = census()
+    st.caption(literal(adoption.origin))
+    census_charts.show(adoption)
+    with st.expander("All counts"):
+        st.markdown(literal(adoption.summary))
+    named = {_name(model): model for model in adoption.of(_kinds())}
+    rows = [_model(name, model) for name, model in named.items()]
+    if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
+        _about_model(named[key])
+
+
+def _nets(words: str) -> None:
+    st.caption(
+        "Where norms sit outside of decoders. A residual stack has the placements of a decoder; a "
+        "recurrent net has places of its own. A duel of any of them is one setting away: *family*."
     )
-    with placements:
-        if (key := _chosen([_scheme(scheme) for scheme in SCHEMES], words, "schemes")) is not None:
-            _about_scheme(SCHEMES[key])
-    with norms:
-        if (key := _chosen([_norm(norm) for norm in NORMS], words, "norms")) is not None:
-            _about_norm(NORMS[key])
-    with used:
-        adoption = census()
-        st.caption(literal(adoption.origin))
-        census_charts.show(adoption)
-        with st.expander("All counts"):
-            st.markdown(literal(adoption.summary))
-        models = adoption.of(_kinds())
-        named = {_name(model): model for model in models}
-        rows = [_model(name, model) for name, model in named.items()]
-        if (key := _chosen(rows, words, "models", "its placement's anatomy")) is not None:
-            _about_model(named[key])
-
-    with elsewhere:
-        st.caption(
-            "Where norms sit outside of decoders. A residual stack has the placements of a decoder; a "
-            "recurrent net has places of its own. A duel of any of them is one setting away: *family*."
-        )
-        if (key := _chosen(_nets(), words, "nets", "its formula and a duel")) is not None:
-            _about_net(*key.split())
+    if (key := _chosen(_net_rows(), words, "nets", "its formula and a duel")) is not None:
+        _about_net(*key.split())
 
 
-def _nets() -> list[dict[str, str]]:
+def _net_rows() -> list[dict[str, str]]:
     """A row for each residual family, and one for each placement of a recurrent one."""
     rows = []
     for family in FAMILIES:
@@ -125,19 +179,29 @@ def _chosen(
     rows: list[dict[str, str]], words: str, key: str, gives: str = "its formula and its anatomy"
 ) -> str | None:
     """A table of the rows that contain the words. Returns the chosen row's key; None without rows."""
-    wanted = words.casefold().split()
-    matches = [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+    matches = _matches(rows, words)
     st.caption(f"{len(matches)} of {len(rows)}. Choose a row for {gives}.")
     if not matches:
         return None
     table = pd.DataFrame(matches)
     seen = st.dataframe(
-        table, key=f"{key} {words}", hide_index=True, height=min(36 * len(matches) + 38, 430),
+        table, key=f"{key} {words}", hide_index=True, height=_height(matches, MANY_ROWS),
         on_select="rerun", selection_mode="single-row-required",
         column_config=COLUMNS | ({"Key": None} if key == "models" else {}),
     )  # fmt: skip
     row = next(iter(seen.selection.rows), 0)
     return matches[min(row, len(matches) - 1)]["Key"]
+
+
+def _matches(rows: list[dict[str, str]], words: str) -> list[dict[str, str]]:
+    """The rows that contain all words."""
+    wanted = words.casefold().split()
+    return [r for r in rows if all(word in " ".join(r.values()).casefold() for word in wanted)]
+
+
+def _height(rows: Sequence[object], most: int) -> int:
+    """Pixels of a table that shows up to `most` rows and the upper edge of the next one."""
+    return min(36 * len(rows) + 38, 36 * most + 52)
 
 
 def _scheme(scheme: Scheme) -> dict[str, str]:
@@ -212,24 +276,13 @@ def _about_model(model: Model) -> None:
 
 
 def _config(model: Model) -> RunConfig:
-    """The nearest config that the Anatomy page can show: a norm that does not fit is left out."""
+    """The nearest config that the anatomy can show: a norm that does not fit is left out."""
     assert model.placement is not None
     config = RunConfig(scheme=model.placement)
     for name, value in (("norm", model.norm), ("qk_norm", model.qk_norm)):
         with suppress(ConfigError):
             config = config.replace(**{name: value})
     return config
-
-
-def _about_scheme(scheme: Scheme) -> None:
-    config = RunConfig(scheme=scheme.key)
-    with st.container(border=True):
-        placement.heading("", scheme.key)
-        constraint = placement.constraint(config)
-        st.markdown(literal(" ".join(filter(None, (scheme.sentence, constraint, scheme.trouble)))))
-        placement.formulas(config)
-        st.markdown(source(scheme.source))
-        page_links.anatomy([config], scheme.label)
 
 
 def _about_norm(norm: Norm) -> None:

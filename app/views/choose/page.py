@@ -14,7 +14,7 @@ from normviz.studies.maps.link import standard
 
 from ...session import address
 from ...session.markdown import literal
-from ...widgets import glossary, link_notices
+from ...widgets import glossary, link_notices, page_links
 from . import html
 from .state import Choose, change, choose, key_of
 
@@ -37,6 +37,7 @@ def page() -> None:
         st.markdown("# Which should I use?")
     link_notices.notices(page_answers)
     st.html(html.headline(answer))
+    own_model()
     questions(page_answers)
     st.html(html.limits(answer))
     st.html(html.cards(answer))
@@ -62,6 +63,14 @@ def questions(page_answers: Choose) -> None:
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
                 args=(name,), width=215,
             )  # fmt: skip
+
+
+def own_model() -> None:
+    """The way to a model's own placement, for who has one."""
+    st.page_link(
+        page_links.at("own-model"), label="Do you have a model? See its placement, and start from it",
+        icon=":material/content_paste:",
+    )  # fmt: skip
 
 
 def confusions() -> None:

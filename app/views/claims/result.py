@@ -5,21 +5,20 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from normviz.charts import theme
 from normviz.charts.claim import chart, finding, has_links, intervals
 from normviz.studies.claims import Claim
 from normviz.studies.claims.figure import figure_seeds, linked
 from normviz.studies.claims.stored import ClaimResult, number_sentences
+
+from ...widgets.chart import chart as draw
 
 
 def figure(claim: Claim, result: ClaimResult) -> None:
     """The figure, with theory as dashed lines; a click on a point opens the duel that shows it."""
     linked_figure = linked(claim, result)
     dark = st.context.theme.type == "dark"
-    spec = chart(linked_figure, dark)
-    spec = {**spec, "config": {**theme(dark), **spec["config"]}}
-    st.vega_lite_chart(spec, width="stretch", alt=finding(linked_figure), theme=None,
-                       key=f"figure_{claim.key}_{result.date}_{result.seeds}")  # fmt: skip
+    key = f"figure_{claim.key}_{result.date}_{result.seeds}"
+    draw(chart(linked_figure, dark), finding(linked_figure), key)
     sentences = []
     if linked_figure.is_strip and intervals(linked_figure):
         mean = "geometric mean" if linked_figure.log_y else "mean"

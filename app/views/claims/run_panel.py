@@ -12,7 +12,7 @@ from normviz.runs.store.cells import OpenCells
 from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import key, keys, missing_here, result_here
 from normviz.studies.claims.sentences import expected
-from normviz.studies.claims.stored import ClaimResult, shipped_result
+from normviz.studies.claims.stored import ClaimResult, shipped_result, shipped_sets
 from normviz.studies.maps import Cell
 
 from ...session import presence, visitor
@@ -76,7 +76,7 @@ def _offer(claim: Claim, left: list[Cell]) -> None:
 
 
 def _seconds(claim: Claim) -> float:
-    return expected(claim, shipped_result(claim), None, policy().cells_at_once)
+    return expected(claim, shipped_sets(claim), None, policy().cells_at_once)
 
 
 def _run(claim: Claim) -> None:

@@ -68,6 +68,7 @@ def _what_now(lanes: list[Lane], backend: SharedBackend) -> str:
 def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
     """The player of the lanes that have a run, and of an observed run beside them, and what it says back."""
     page_duel = duel.duel()
+    step = STEPS[page_duel.story - 1] if page_duel.story else None
     more = [beside] if beside else []
     shown = [*(lane.run for lane in lanes if lane.run), *runs(lanes)]
     every = {run.id: run for run in shown}.values()
@@ -87,8 +88,8 @@ def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> No
         "cursor": page_duel.cursor,
         "name": names.file_name(share.settings(lanes, beside)),
         "caption": share.caption(lanes, beside),
-        "park": STEPS[page_duel.story - 1].at if page_duel.story else None,
-        "tab": "layers" if page_duel.story else "time" if page_duel.view != "heat" else "loss",
+        "park": step.at if step else None,
+        "tab": step.tab if step else "time" if page_duel.view != "heat" else "loss",
         "nonce": page_duel.nonce,
         "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
@@ -116,7 +117,7 @@ WHY = "why"
 
 
 def show_explanation(lanes: list[Lane], beside: Run | None = None) -> None:
-    """One column for each lane, and a link to the Anatomy page. They are rendered once the part is open."""
+    """One column for each lane, and a link to the anatomy. They are rendered once the part is open."""
     why = st.expander(
         "Why: where the norm sits, and what a gradient passes on its way down",
         key=WHY, on_change="rerun",
@@ -150,7 +151,7 @@ def _lane(lane: Lane, color: str) -> None:
 
 
 def _more(lanes: list[Lane]) -> None:
-    """A link to the anatomy of the first lanes whose depth the Anatomy page can show."""
+    """A link to the anatomy of the first lanes whose depth the Catalogue page can show."""
     if lanes:
         named = " and ".join(
             f"{lane.letter} {PLACEMENTS.label(lane.config.scheme)}" for lane in lanes

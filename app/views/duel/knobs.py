@@ -21,7 +21,7 @@ from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...session.policy import policy
 from ...widgets.store_errors import reported
-from . import complaint, own_text
+from . import complaint, own_text, transport
 from .lanes import Lane
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
@@ -32,54 +32,62 @@ GROUPS = {
     group: [name for name, setting in SETTINGS.items() if setting.group == group]
     for group in ("Model", "Attention", "Optimisation", "Data")
 }
-"""The settings of the expander "More settings"."""
+"""The settings of the expander "All settings" that have a group."""
 CHANGED = "Changed"
 
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
-    """The usual settings, then all others in an expander."""
+    """Four sliders, then all other settings in an expander."""
     configs = [lane.config for lane in lanes]
-    _choose("family", configs, backend)
     title = "Depth (recurrent layers)" if configs[0].scheme in CELLS else "Depth (blocks)"
-    _slide("depth", title, configs, DEPTHS, backend)
-    _rate(lanes, backend)
-    _slide("warmup", "Warm-up (steps)", configs, WARMUPS, backend)
-    _slide("steps", "Steps", configs, STEPS, backend)
-    own_text.task(configs, _title("task", configs), "knob_task", backend)
-    _number("init_seed", configs, backend)
-    _more(configs, backend)
+    with st.container(key="sliders"):
+        _slide("depth", title, configs, DEPTHS, backend)
+        _rate(lanes, backend)
+        _slide("warmup", "Warm-up (steps)", configs, WARMUPS, backend)
+        _slide("steps", "Steps", configs, STEPS, backend)
+    _all(lanes, configs, backend)
     seconds = sum(estimated_seconds(config) for config in configs)
-    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes. {policy().summary()}")
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes.")
 
 
-def _more(configs: Sequence[RunConfig], backend: SharedBackend) -> None:
-    """The expander of all other settings: those of a group, those that differ from the default, or those
-    that the search finds."""
+def _all(lanes: list[Lane], configs: Sequence[RunConfig], backend: SharedBackend) -> None:
+    """The expander of all other settings. Those of the groups are rendered once it is open."""
     usual = RunConfig()
     every = [name for names in GROUPS.values() for name in names]
     changed = [n for n in every if any(getattr(c, n) != getattr(usual, n) for c in configs)]
     if changed:
         st.caption(f"Changed: {literal(', '.join(_said(name, configs) for name in changed))}.")
-    more = st.expander("More settings", key="more", on_change="rerun")
-    if not more.open:
-        return
+    more = st.expander("All settings", key="more", on_change="rerun")
     with more:
-        words = st.text_input(
-            "Find a setting", key="more_find", placeholder="Muon, RoPE, dropout"
-        ).split()
-        groups = [CHANGED] * bool(changed) + list(GROUPS)
-        if st.session_state.get("more_group") not in groups:
-            st.session_state["more_group"] = groups[0]
-        group = st.pills("Group", groups, key="more_group", label_visibility="collapsed", wrap=True)
-        names = changed if group == CHANGED else GROUPS.get(group or "", ())
-        if words:
-            names = [name for name in every if all(w.lower() in _about(name) for w in words)]
-        for name in names:
-            (_choose if name in CHOICES else _number)(name, configs, backend)
-        if words and not names:
-            titles = ", ".join(SETTINGS[name].title for name in every)
-            given = literal(repr(" ".join(words)))
-            st.caption(f"No setting has {given} in its name, choices or help. There are: {titles}.")
+        _choose("family", configs, backend)
+        own_text.task(configs, _title("task", configs), "knob_task", backend)
+        _number("init_seed", configs, backend)
+        transport.show_more(lanes, backend)
+        if more.open:
+            _groups(changed, every, configs, backend)
+        st.caption(policy().summary())
+
+
+def _groups(
+    changed: list[str], every: list[str], configs: Sequence[RunConfig], backend: SharedBackend
+) -> None:
+    """The settings of a group, those that differ from the default, or those that the search finds."""
+    words = st.text_input(
+        "Find a setting", key="more_find", placeholder="Muon, RoPE, dropout"
+    ).split()
+    groups = [CHANGED] * bool(changed) + list(GROUPS)
+    if st.session_state.get("more_group") not in groups:
+        st.session_state["more_group"] = groups[0]
+    group = st.pills("Group", groups, key="more_group", label_visibility="collapsed", wrap=True)
+    names = changed if group == CHANGED else GROUPS.get(group or "", ())
+    if words:
+        names = [name for name in every if all(w.lower() in _about(name) for w in words)]
+    for name in names:
+        (_choose if name in CHOICES else _number)(name, configs, backend)
+    if words and not names:
+        titles = ", ".join(SETTINGS[name].title for name in every)
+        given = literal(repr(" ".join(words)))
+        st.caption(f"No setting has {given} in its name, choices or help. There are: {titles}.")
 
 
 def _said(name: str, configs: Sequence[RunConfig]) -> str:

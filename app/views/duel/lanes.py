@@ -21,7 +21,7 @@ from normviz.runs.verdict import Verdict
 
 from ...session import duel, training
 from ...session.backend import SharedBackend, known
-from ...session.duel import EARLIER, Duel
+from ...session.duel import EARLIER, Drawn, Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
@@ -112,18 +112,38 @@ def _earlier(run: Run | None, config: RunConfig) -> str:
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
-    """One row for each lane: glyph, name, placement, verdict. Its name opens all its settings."""
+    """The block of each lane as a picture; below it name, placement and verdict. Its name opens all its
+    settings."""
+    shown = list(zip(lanes, styles(lanes, beside), strict=False))
     with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
-        for lane, style in zip(lanes, styles(lanes, beside), strict=False):
+        _pictures([(lane, style.color) for lane, style in shown])
+        for lane, style in shown:
             with st.container(key=f"card_{lane.index}", gap="xxsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                    mark(name(lane), lane.config.scheme, lane.config.depth, style.color)
+                    mark(name(lane), None, lane.config.depth, style.color)
                     _settings(lane, lanes, style.color, backend)
-                    _placement(lane.index, lane.config, backend)
                     _verdict(lane)
+                _placement(lane.index, lane.config, backend)
                 complaint.under(f"lane{lane.index}_scheme")
                 _notes(lane)
-        _few_records(lanes)
+    _few_records(lanes)
+
+
+def _pictures(lanes: list[tuple[Lane, str]]) -> None:
+    """The block of each lane, in its colour. Its norms move where the placement has changed."""
+    page_duel = duel.duel()
+    last = dict(enumerate(page_duel.drawn))
+    drawn = [
+        last.get(i, Drawn("", 0)).next(lane.config.scheme, lane.config.depth)
+        for i, (lane, _) in enumerate(lanes)
+    ]
+    page_duel.drawn = tuple(drawn)
+    dark = st.context.theme.type == "dark"
+    figures = "".join(
+        f"<figure>{placement.block(lane.config, color, now.before, dark)}</figure>"
+        for (lane, color), now in zip(lanes, drawn, strict=True)
+    )
+    st.html(f'<div class="blocks">{figures}</div>')
 
 
 def verdicts(lanes: list[Lane], secret: bool = False, beside: Run | None = None) -> None:
@@ -198,7 +218,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
     """A popover with the lane's name: all its own settings, and every placement."""
     page_duel, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
     popover = st.popover(
-        f"{literal(name(lane))} :gray[norm, init, more]", key=key, on_change="rerun", width="content",
+        f"{literal(name(lane))} :gray[settings]", key=key, on_change="rerun", width="content",
         help=f"Placement, norm and any other setting of lane {lane.letter}",
     )  # fmt: skip
     with popover, st.container(key=f"lane{i}_sheet", width=720):

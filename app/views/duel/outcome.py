@@ -50,17 +50,19 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 
 
 def _writings(lanes: Mapping[str, Lane]) -> None:
-    """What each trained model writes, where its task is a text.
+    """What each trained model writes, where its task is a text. Blanks alone are not shown: of a model that
+    has learned little the blank is the most likely character.
 
     A model can repeat the text that it was trained on: once a text is deleted, nobody sees what was learned
     from it.
     """
     for named, lane in lanes.items():
-        if lane.run is None or not lane.is_current or not lane.run.wrote:
+        if lane.run is None or not lane.is_current or not lane.run.wrote.strip():
             continue
         text = lane.run.config.text
         if not text or texts.is_here(text):
-            st.caption(f"{literal(named)} writes: “{literal(one_line(lane.run.wrote))}”")
+            words = literal(one_line(lane.run.wrote))
+            st.caption(f"{literal(named)} writes, by its most likely characters: “{words}”")
 
 
 def _reference(names: list[str]) -> str:

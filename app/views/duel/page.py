@@ -33,8 +33,6 @@ from . import lanes as page_lanes
 
 SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
 """Opens the settings on a phone: the rules are in `style.css`, so that it opens without the server."""
-ONE_LINE = 122
-"""Characters of small text that fit into one line of a laptop; a headline's are 1.5 times as wide."""
 
 
 def page() -> None:
@@ -58,9 +56,10 @@ def page() -> None:
     if st.context.is_embedded:
         return _embedded(page_duel, lanes, backend, seen)
     waits, guided = page_duel.waits, page_duel.step is not None
+    has_rail = not _is_enlarged() and not guided
     page_foot.announce("" if waits else page_lanes.spoken(lanes))
     if not page_duel.story:
-        _head(lanes, backend, seen)
+        _head(lanes, backend)
     link_notices.show(
         page_duel,
         "Below is the duel that this page opens with.",
@@ -73,16 +72,16 @@ def page() -> None:
         page_lanes.verdicts(lanes, secret=waits)
     else:
         page_lanes.show(lanes, backend, seen)
-        _placements(lanes)
+        same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
+        glossary.caption(f"{_placements(lanes)} {same}")
         beside.show(seen, lanes, backend)
-    with st.container(key="body_guided" if guided else "body"):
+    with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
-        if not guided:
+        if has_rail:
             with left:
                 transport.show(lanes, backend)
                 st.html(SHEET)
                 with st.container(key="knobs"):
-                    transport.show_more([lane.without_numbers for lane in lanes], backend)
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):
             if waits:
@@ -99,6 +98,13 @@ def page() -> None:
             charts_panel.show_explanation(lanes, seen)
 
 
+def _is_enlarged() -> bool:
+    """Whether the page is for a projector. If so, the style sheet is told."""
+    if address.presents():
+        st.html('<i class="present"></i>')
+    return address.presents()
+
+
 def _name(page_duel: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
     """Name the duel in the address once its results are shown, or it was asked for. A reload and Back lead to
     what is named."""
@@ -110,21 +116,17 @@ def _name(page_duel: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
         address.show(page_duel.params(page_duel.named))
 
 
-def _head(lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None) -> None:
+def _head(lanes: list[page_lanes.Lane], backend: SharedBackend) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        words = headline.headline(lanes)
-        width = ONE_LINE - 1.5 * len(words)
-        st.markdown(
-            f"# {literal(words)}. :small[:gray[{_difference(lanes, width, seen)}]]", width="stretch"
-        )
+        st.markdown(f"# {literal(headline.headline(lanes))}.", width="stretch")
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(backend)
             gallery.presets(backend)
 
 
-def _placements(lanes: list[page_lanes.Lane]) -> None:
-    """What the norms of each placement do, in one sentence."""
+def _placements(lanes: list[page_lanes.Lane]) -> str:
+    """What the norms of each placement do, in one sentence; empty where none of them has one."""
     keys = dict.fromkeys(
         lane.config.scheme
         for lane in lanes
@@ -132,8 +134,7 @@ def _placements(lanes: list[page_lanes.Lane]) -> None:
     )
     schemes = [SCHEMES[key] for key in keys]
     words = [f"{_word(each)} {each.in_a_sublayer}" for each in schemes if each.in_a_sublayer]
-    if words:
-        glossary.caption(f"{'; '.join(words).replace('branch', '[[branch]]', 1)}.")
+    return f"{'; '.join(words).replace('branch', '[[branch]]', 1)}." if words else ""
 
 
 def _word(scheme: Scheme) -> str:
@@ -163,17 +164,14 @@ def _embedded(
     st.link_button("Open in NormViz", share.address(), icon=":material/open_in_new:")
 
 
-def _difference(lanes: list[page_lanes.Lane], width: float, seen: Run | None) -> str:
-    """A sentence on what the lanes have in common, true of the curves on the page. The usual one is as long
-    as `width` characters let it."""
+def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
+    """A sentence on what the lanes have in common, true of the curves on the page."""
     first = lanes[0].config
     if any(lane.earlier for lane in lanes):
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        moved = "Only the norm moved."
-        whole = f"Same model, same data, same seed. {moved}"
-        return next((words for words in (whole, moved) if len(words) <= width), "")
+        return "Same model, same data, same seed. Only the norm moved."
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:

@@ -43,6 +43,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
                 width="stretch",
             )
             _ways(page_duel, backend)
+        _contents(page_duel, backend)
         if step is None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
             button("Restore this step", go, page_duel, page_duel.story, backend, key="story_again")
@@ -54,6 +55,17 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
                 _ask(page_duel, step.question)
             else:
                 _out(step, _finished(lanes), page_duel.guess)
+
+
+def _contents(page_duel: Duel, backend: SharedBackend) -> None:
+    """A dot for each step, named by its title, which opens it. That of the open step is filled."""
+    with st.container(horizontal=True, gap=None, key="story_contents"):
+        for number, step in enumerate(STEPS, start=1):
+            here = number == page_duel.story
+            button(
+                f"Step {number}: {step.title}", go, page_duel, number, backend, key=f"story_dot_{number}",
+                type="primary" if here else "secondary", help=step.title,
+            )  # fmt: skip
 
 
 def _ways(page_duel: Duel, backend: SharedBackend) -> None:
@@ -71,7 +83,8 @@ def _ways(page_duel: Duel, backend: SharedBackend) -> None:
     else:
         button("Start again", go, page_duel, 1, backend, key="story_first")
         st.page_link(page_links.at("claims"), label="See what papers claim")
-        button("Change a setting yourself", close, page_duel, key="story_play", type="primary")
+        button("Now change a setting", play, page_duel, backend, key="story_play", type="primary",
+               help="Opens the duel of Pre-LN and Post-LN, with its settings")  # fmt: skip
         return
     button(
         "Close",
@@ -108,7 +121,9 @@ def _out(step: TourStep, runs: Runs | None, taken: int | None) -> None:
             answer = f"{'Right' if taken == right else 'Not quite'}: {answer}"
         caption = f"{answer} {caption}"
     sources = "; ".join(source(words) for words in step.sources)
-    st.markdown(f"{_with_links(caption)} {GREY_NOTE.format(f'1 seed each. {sources}')}")
+    st.markdown(_with_links(caption))
+    note = GREY_NOTE.format(f"1 seed each. {sources}")
+    st.markdown(f"**Why?** {_with_links(step.reason(runs))} {note}")
 
 
 def _with_links(words: str) -> str:
@@ -132,6 +147,12 @@ def guess(page_duel: Duel, choice: int) -> None:
     """Store the visitor's guess (-1: none) and start the replay."""
     page_duel.guess = choice
     page_duel.restart("replay")
+
+
+def play(page_duel: Duel, backend: SharedBackend) -> None:
+    """Leave the tour for the duel that the page opens with, whose settings are at hand."""
+    duel.leave_duel(page_duel, backend)
+    duel.reset(page_duel)
 
 
 def close(page_duel: Duel) -> None:

@@ -21,7 +21,6 @@ from ...session import duel, training, visitor
 from ...session.backend import SharedBackend, known
 from ...session.duel import Duel, control, leave, leave_duel
 from ...session.page_state import chosen
-from ...widgets import page_links
 from ...widgets.buttons import button
 from ...widgets.store_errors import reported
 from . import complaint
@@ -115,6 +114,7 @@ def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
 
 def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
     """Reset, Repeat and the number of lanes."""
+    lanes = [lane.without_numbers for lane in lanes]
     page_duel, opened = duel.duel(), _open(lanes)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
@@ -142,7 +142,6 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
             f"up to about {training.LONGEST_SECONDS:g} s, on a shared server only while no run "
             "waits. Longer runs need a click on Train.",
         )  # fmt: skip
-        st.page_link(page_links.at("runs"), label="Earlier runs")
 
 
 def _open(lanes: list[Lane]) -> list[Run]:

@@ -27,6 +27,7 @@ from normviz.studies.maps.summary import (
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
 from ...widgets import glossary, page_links
+from ...widgets.chart import chart
 from .state import Maps
 
 PER_ROW = 3
@@ -45,10 +46,10 @@ def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
             zip(st.columns(per_row), drawn[at : at + per_row], strict=False), start=at
         ):
             with column:
-                event = st.vega_lite_chart(
-                    _patient(live(panel, i, domain, dark)), key=f"map_{page_maps.nonce}_{i}",
-                    on_select="rerun", selection_mode=[PICK], width="stretch",
-                    alt=panel.title if is_filling else finding(panel),
+                event = chart(
+                    _patient(live(panel, i, domain, dark)),
+                    panel.title if is_filling else finding(panel), f"map_{page_maps.nonce}_{i}",
+                    on_select="rerun", selection_mode=[PICK],
                 )  # fmt: skip
             picked = _picked(event) or picked
     return picked
@@ -104,7 +105,7 @@ def reach(page_maps: Maps, drawn: list[Map]) -> None:
 EDGES = (
     "The largest [[rate|learning rate]] of those tried at which half of the [[seed|seeds]] train, and in "
     "brackets between what rates the own limit of each seed lies{}. ≥: no larger rate was tried. With more "
-    "than {} steps more may train."
+    "than {} steps more may train, above all where the loss still fell."
 )
 
 

@@ -6,7 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from normviz.formats import megabytes, timing
-from normviz.studies.norm_cost import chart, findings, stored_results
+from normviz.studies.norm_cost import chart as cost
+from normviz.studies.norm_cost import findings, stored_results
 from normviz.studies.norm_cost.findings import CLAIMS
 from normviz.studies.norm_cost.result import Measurement
 from normviz.studies.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, VARIANTS
@@ -14,6 +15,7 @@ from normviz.studies.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, 
 from ...session.backend import opened
 from ...session.markdown import literal, source
 from ...widgets import glossary, link_notices
+from ...widgets.chart import chart
 
 
 def page() -> None:
@@ -62,9 +64,9 @@ def show(measurement: Measurement) -> None:
         for context, column in zip(CONTEXTS, st.columns(len(CONTEXTS), gap="medium"), strict=True):
             with column:
                 st.markdown(f"## {context.label}", help=context.sentence)
-                st.vega_lite_chart(
-                    chart.chart(measurement, context.key, dark), key=f"cost_{context.key}",
-                    width="stretch", alt=findings.finding(measurement, context.key),
+                chart(
+                    cost.chart(measurement, context.key, dark),
+                    findings.finding(measurement, context.key), f"cost_{context.key}",
                 )  # fmt: skip
     glossary.caption(
         "Circles: forward pass. Diamonds: forward and [[backward]]. "

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import streamlit as st
 
-from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog import SCHEMES
 from normviz.catalog.models import census
 from normviz.config import ConfigError, RunConfig
 from normviz.home import home
+from normviz.lessons.anatomy.untrained import DEPTHS
+from normviz.lessons.choose.answers import Answers, as_params, nearest, options
 from normviz.links import Codec
+from normviz.links import as_params as as_lanes
 from normviz.own_model import shipped
 from normviz.own_model.client import MAX_CHARACTERS, NotInspected, inspect_pasted
 from normviz.own_model.report import Anatomy, StackFound
+from normviz.studies.maps.link import map_of
 
 from ...session import address
 from ...session.markdown import capital, literal
 from ...session.policy import policy
 from ...widgets import glossary, link_notices, page_links, placement
 
-KIND = "model_type"
+KIND, PASTED = "model_type", "own_config"
 CODEC = Codec((KIND,), version="")
 FIRST = "llama"
 LOOK = """import normviz
@@ -44,6 +51,10 @@ ELSEWHERE = (
     "This server is shared and takes no configuration of yours. Where you install NormViz, "
     "`normviz inspect config.json` and this page do."
 )
+SHOWS = (
+    "Where the norms of a model sit, which ones they are, the known trouble of that placement, and who else "
+    "has it. Nothing is trained here; the links below each stack lead to what was measured."
+)
 USERS = 12
 """Models with the same placement that are named."""
 
@@ -52,6 +63,7 @@ def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
         st.markdown("# Your model :small[:gray[Which placement does it have?]]")
+    st.markdown(SHOWS)
     link_notices.unknown_parameters(CODEC)
     glossary.line("placement", "norm", "stream", "branch", "final", "qk")
     answer = _asked()
@@ -70,14 +82,19 @@ def _asked() -> Anatomy | None:
         kind = st.selectbox(
             "Model type", kinds, key="own_type", width=400,
             help="Model types of the library transformers, with the defaults of each configuration.",
+            on_change=_clear,
         )  # fmt: skip
         text = None
         if policy().own_models:
-            with st.expander("Or paste a config.json", icon=":material/content_paste:"):
+            with (
+                st.expander("Or paste a config.json", icon=":material/content_paste:"),
+                st.form("own_form", border=False),
+            ):
                 text = st.text_area(
-                    "config.json", key="own_config", height=200, max_chars=MAX_CHARACTERS,
+                    "config.json", key=PASTED, height=200, max_chars=MAX_CHARACTERS,
                     placeholder='{"model_type": "qwen3", "num_hidden_layers": 28, ...}',
                 )  # fmt: skip
+                st.form_submit_button("Show its placement", type="primary", key="own_show")
                 st.caption(WHAT_HAPPENS)
         else:
             st.caption(ELSEWHERE)
@@ -90,6 +107,11 @@ def _asked() -> Anatomy | None:
         st.warning(literal(named + known))
         return None
     return known
+
+
+def _clear() -> None:
+    """Show the model type that was chosen, not the text that was pasted before."""
+    st.session_state[PASTED] = ""
 
 
 def _pasted(text: str) -> Anatomy | None:
@@ -142,7 +164,7 @@ def _stack(stack: StackFound) -> None:
             placement.diagram(config)
             placement.formulas(config)
     if config is not None:
-        page_links.anatomy([config], SCHEMES.label(config.scheme))
+        _ways(stack, config)
         _others(stack)
 
 
@@ -169,14 +191,41 @@ def _config(stack: StackFound) -> RunConfig | None:
     """The nearest setting of this product, for the diagram and the formula."""
     if stack.placement is None:
         return None
-    norm = stack.norm_key if stack.norm_key in NORMS else None
-    chosen = (
-        {"norm": norm} if norm and norm != "none" and SCHEMES[stack.placement].norm is None else {}
+    config = RunConfig(scheme=stack.placement)
+    norm = (
+        stack.norm_key
+        if stack.norm_key != "none" and SCHEMES[stack.placement].norm is None
+        else None
     )
-    try:
-        return RunConfig(scheme=stack.placement, **chosen)
-    except ConfigError:
-        return RunConfig(scheme=stack.placement)
+    for name, value in (("depth", stack.blocks), ("norm", norm), ("qk_norm", stack.qk_norm)):
+        if value not in (None, "none"):
+            with suppress(ConfigError):
+                config = config.replace(**{name: value})
+    return config
+
+
+def _ways(stack: StackFound, config: RunConfig) -> None:
+    """Where to go on with this stack: its anatomy, Choose, a map, and a duel of its depth."""
+    label, most = SCHEMES.label(config.scheme), int(DEPTHS.high)
+    other = "post" if config.scheme == "pre" else "pre"
+    with st.container(horizontal=True, gap="small"):
+        page_links.anatomy([config.replace(depth=min(config.depth, most))], label)
+        kind = st.session_state["own_type"]
+        answers = Answers(depth=nearest(stack.blocks))
+        if not st.session_state.get(PASTED) and kind in options("model"):
+            answers = replace(answers, start="existing", model=kind)
+        page_links.to(
+            "choose", "Which placement for this depth?", as_params(answers), ":material/help:"
+        )
+        page_links.to(
+            "maps", f"Where {label} trains", map_of(config.scheme).params(), ":material/grid_on:"
+        )
+        lanes = as_lanes([config, config.replace(scheme=other)])
+        page_links.to(
+            "duel", f"Duel at {config.depth} blocks: {label} against {SCHEMES.label(other)}", lanes,
+            ":material/arrow_forward:",
+        )  # fmt: skip
+    st.caption(f"The duel has the depth, norm and QK-norm of this stack, at width {config.width}.")
 
 
 def _others(stack: StackFound) -> None:

@@ -27,13 +27,13 @@ from . import selected_runs
 ROWS = 25
 TICK_SECONDS = 1.0
 WHOSE = ("All", "Mine", "Shipped")
-MINE = " Mine: the runs trained in this visit. A reload of the page starts a new visit."
+MINE = " Mine: the runs that this browser asked for since it was started."
 
 
 def page() -> None:
     """The page, from top to bottom."""
     backend = shared()
-    mine = duel.duel().mine
+    mine = selected_runs.mine(duel.duel(), backend)
     with st.container(key="head"):
         st.markdown("# Runs stored on this server")
     link_notices.unknown_parameters()
@@ -82,7 +82,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
         )  # fmt: skip
         measured = st.toggle(
             "Also runs of 0 steps", key="runs_measured",
-            help="Measurements at initialisation, from the Anatomy page",
+            help="Measurements at initialisation, from the Catalogue page",
             persist_state="session",
         )  # fmt: skip
     asked = search(words)
@@ -130,7 +130,7 @@ def _nothing(asked: Search, mine: frozenset[int]) -> str:
             "run's number."
         )
     if st.session_state["runs_whose"] == "Mine" and not mine:
-        return "You have not trained anything in this visit: press Train on the Duel page."
+        return "This browser has not trained anything here: press Train on the Duel page."
     filters = ("runs_search", "runs_scheme", "runs_task")
     if any(st.session_state[key] for key in filters) or st.session_state["runs_whose"] != "All":
         return "No stored run matches the search and the filters. Clear one of them to see more."
@@ -216,7 +216,8 @@ def _when(run: Run) -> str:
 def _device(run: Run) -> str:
     if (started := run.started) is None:
         return ""
-    name = started.device.upper() if started.device in ("cpu", "cuda") else literal(started.device)
+    kind, _, gpu = started.device.partition(": ")
+    name = literal(gpu or (kind.upper() if kind in ("cpu", "cuda") else kind))
     if not started.engine or run.is_observed:  # no engine of ours trained that
         return name
     why = f": {literal(started.why)}" if started.why else ""

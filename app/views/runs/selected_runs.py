@@ -20,6 +20,7 @@ from normviz.runs.listing import ListRow, described, diff
 
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
+from ...session.duel import Duel
 from ...session.markdown import literal, sentence
 from ...session.page_state import chosen
 from ...session.progress import signature
@@ -207,11 +208,16 @@ def _opens(runs: list[Run]) -> str:
     return "Watch it in the duel" if runs[0].is_open else "Reopen in the duel"
 
 
+def mine(page_duel: Duel, backend: SharedBackend) -> frozenset[int]:
+    """The runs that this visitor started, in this page or an earlier one of the same browser."""
+    return page_duel.mine | backend.store.asked_by(visitor.me())
+
+
 def _stays(run: Run, mine: frozenset[int]) -> str | None:
     """Why this visitor can't delete a run, or None."""
     if run.stays or (run.id in mine and visitor.steers(run)):
         return run.stays
-    return f"run {run.id} was not trained in this visit, so it can't be deleted here"
+    return f"run {run.id} was not trained from this browser, so it can't be deleted here"
 
 
 def _ask() -> None:
@@ -232,11 +238,11 @@ def _confirm(runs: list[Run], backend: SharedBackend) -> None:
 
 def _delete(backend: SharedBackend) -> None:
     """Delete the chosen runs that have ended and are this visitor's."""
-    picks, mine = _picks(), chosen("duel").mine
+    picks, own = _picks(), mine(chosen("duel"), backend)
     remaining_runs, gone = [], 0
     for number in picks.runs:
         run = backend.store.run(number)
-        why = (_stays(run, mine) if run else "gone") or backend.store.delete(number)
+        why = (_stays(run, own) if run else "gone") or backend.store.delete(number)
         remaining_runs += [number] if why else []
         gone += not why
     only(remaining_runs)

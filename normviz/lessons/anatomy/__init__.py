@@ -3,6 +3,7 @@
 All of it is derived from the record that the model is built from, so it can't drift from the model.
 """
 
+from .block import block
 from .code import classes, code, our_name, sizes
 from .diagram import diagram, glyph
 from .formula import constants, formula, gradient_path, plain
@@ -11,6 +12,7 @@ from .parameters import Added, added
 __all__ = [
     "Added",
     "added",
+    "block",
     "classes",
     "code",
     "constants",

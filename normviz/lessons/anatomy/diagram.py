@@ -201,6 +201,15 @@ def _gains(d: Drawing, s: Slots, fork: int, join: int) -> None:
     middle = (fork + join) // 2
     if s.norm_skip:
         d.box(STREAM, middle, d.norm, True)
+    skip, branch = gain_words(d, s)
+    if skip:
+        d.word(STREAM - 6, middle, skip, "end")
+    if branch:
+        d.word((STREAM + BRANCH) // 2 - 8, join + 6, branch)
+
+
+def gain_words(d: Drawing, s: Slots) -> tuple[str, str]:
+    """The gains of skip path and branch, in words; empty for 1."""
     skip, branch = d.times("skip_gain", s.skip_gain), d.times("branch_gain", s.branch_gain)
     if s.mix == "variance":
         skip, branch = "× √(1 − s²)", "× s"
@@ -210,7 +219,4 @@ def _gains(d: Drawing, s: Slots, fork: int, join: int) -> None:
         skip, branch = f"+ b {skip}", f"+ b {branch}"
     if s.skip_gain.is_zero:
         skip = "(not added)"
-    if skip:
-        d.word(STREAM - 6, middle, skip, "end")
-    if branch:
-        d.word((STREAM + BRANCH) // 2 - 8, join + 6, branch)
+    return skip, branch

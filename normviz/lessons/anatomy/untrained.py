@@ -1,4 +1,4 @@
-"""What the Anatomy page measures: a config before its first step."""
+"""What the Catalogue page measures: a config before its first step."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from math import log
 
 from ...catalog.models import census
 from ...catalog.registry import Registry
@@ -52,6 +53,13 @@ def depths() -> tuple[int, ...]:
     axis = standard(MAP).grid.axis("depth")
     assert axis is not None
     return axis.values
+
+
+def nearest(depth: int) -> str:
+    """The answer to the question of the depth that is nearest to a number of blocks, by ratio."""
+    if depth > max(depths()):
+        return "more"
+    return str(min(depths(), key=lambda measured: abs(log(measured / depth))))
 
 
 @cache

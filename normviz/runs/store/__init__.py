@@ -199,6 +199,15 @@ class Store:
         """The results of a config, in the order in which `latest` prefers them."""
         return self._ranked(key, RESULT)
 
+    def results_of(self, keys: Collection[str]) -> Iterator[Run]:
+        """The results of many configs at once, those of each in the order of `results`."""
+        rows = self.db.connection.execute(
+            f"SELECT * FROM runs WHERE key IN (SELECT value FROM json_each(?)) AND {RESULT} "
+            f"ORDER BY {RANK}, id DESC",
+            (json.dumps(list(keys)),),
+        ).fetchall()
+        return filter(None, (known(row, self.policy.own_text) for row in rows))
+
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
         """The runs of a config by RANK, of equals the newest first, no cells without a result. They are
         ranked all at once, and each is read when the iterator reaches it."""
@@ -349,6 +358,13 @@ class Store:
             "WHERE action = 'stop' AND status IN ('queued', 'running', 'paused') GROUP BY run"
         )
         return dict(rows.fetchall())
+
+    def asked_by(self, visitor: str) -> frozenset[int]:
+        """The runs that a visitor asked for on a page; not the cells of maps and claims."""
+        rows = self.db.connection.execute(
+            "SELECT id FROM runs WHERE visitor = ? AND origin = 'here'", (visitor,)
+        )
+        return frozenset(number for (number,) in rows)
 
     def view_counts(self) -> dict[int, int]:
         """Open runs and cells that a visitor queued, and how many views of each were counted."""

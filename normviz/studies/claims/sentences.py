@@ -28,7 +28,8 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     if not claim.arms:
         return f"counted in the census, {result.date}"
     sets = [n for _, n in result.sets] or [result.seeds]
-    takes = duration(sum(core_seconds(claim, result, seeds) for seeds in sets))
+    estimate = sum(claim.estimated_seconds(seeds) for seeds in sets)
+    takes = duration(max(estimate, result.seconds) if claim.lab else estimate)
     return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core"
 
 
@@ -84,21 +85,25 @@ LOAD_SECONDS = 5.0
 """Seconds until a process has imported PyTorch."""
 
 
-def expected(claim: Claim, result: ClaimResult | None, seeds: int | None, processes: int) -> float:
-    """At most about so many seconds takes its experiment if no run is stored yet."""
-    seconds = core_seconds(claim, result, seeds)
+def expected(claim: Claim, sets: Sequence[ClaimResult], seeds: int | None, processes: int) -> float:
+    """At most about so many seconds takes its experiment if no run is stored yet, by what the results of
+    `sets` took."""
+    seconds = core_seconds(claim, sets, seeds)
     if not seconds:
         return 0.0
     return LOAD_SECONDS + seconds / (1 if claim.is_timing else processes)
 
 
-def core_seconds(claim: Claim, result: ClaimResult | None, seeds: int | None = None) -> float:
-    """At most about so many seconds of one CPU core: of runs an estimate, of a lab what the result took, as
-    its time does not depend on training time."""
-    seconds = claim.estimated_seconds(seeds)
-    if not claim.lab or result is None:
-        return seconds
-    return max(seconds, result.seconds / result.seeds * (seeds or claim.seeds))
+def core_seconds(claim: Claim, sets: Sequence[ClaimResult], seeds: int | None = None) -> float:
+    """At most about so many seconds of one CPU core: what the same took in the set of seeds that was the
+    fastest, as another may have run beside other programs; without a set an estimate."""
+    estimates = [claim.estimated_seconds(result.seeds) for result in sets]
+    took = (
+        result.seconds / estimate
+        for result, estimate in zip(sets, estimates, strict=True)
+        if estimate
+    )
+    return claim.estimated_seconds(seeds) * min(took, default=1.0)
 
 
 def as_json(claim: Claim, result: ClaimResult, sets: Sequence[ClaimResult] = ()) -> dict[str, Any]:

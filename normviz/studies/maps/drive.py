@@ -3,20 +3,18 @@ written as soon as it has ended."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from ...config import engine_on, estimated_gib, estimated_seconds
-from ...cores import cores, has_gpu
-from ...execution import Began, Ended, Event, Executor, Local
-from ...execution.cell import train_cell, train_stack
+from ...config import engine_on, estimated_seconds
+from ...cores import cores, has_gpu, on_gpu
+from ...execution import Began, Ended, Executor, Local
+from ...execution.cell import train_cell
 from ...runs import Recording, Run, empty
 from ...runs.store import Store, cells
-from ...training.shape import shape_of
 from .grid import Cell, Grid
 from .ray import Cluster, Tasks
+from .stacks import TRIES, Stacks, gpus_of_a_grid, seconds_on_gpus
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ class Done:
 
 News = Reused | Began[Cell] | Done
 
-TRIES = 2
-"""A cell whose process died is tried once more, in a fresh process, and then counts as failed."""
-MOST_RUNS, MOST_GIB = 128, 16.0
-"""Runs of a stack, and their estimated memory."""
-
 
 def stored(store: Store, key: str, shipped: bool = True) -> Run | None:
     """The run that is a cell's result: one that reached its end, with all its layers where there is one.
@@ -49,9 +42,19 @@ def stored(store: Store, key: str, shipped: bool = True) -> Run | None:
     return next((run for run in store.results(key) if shipped or not run.is_shipped), None)
 
 
+def found(store: Store, cells: Sequence[Cell], shipped: bool = True) -> dict[Cell, Run]:
+    """What `stored` says of cells that have a result, in their order; for thousands in one question."""
+    runs = dict[str, Run]()
+    for run in store.results_of([cell.key for cell in cells]):
+        if shipped or not run.is_shipped:
+            runs.setdefault(run.key, run)
+    return {cell: runs[cell.key] for cell in cells if cell.key in runs}
+
+
 def missing(store: Store, grid: Grid) -> list[Cell]:
     """The cells whose result the store does not have, in the grid's order."""
-    return [cell for cell in grid.cells if stored(store, cell.key) is None]
+    there = found(store, grid.cells)
+    return [cell for cell in grid.cells if cell not in there]
 
 
 def sweep(
@@ -63,20 +66,15 @@ def sweep(
     shipped: bool = True,
 ) -> Iterator[News]:
     """Run a grid: what the store has is reused (without `shipped` only what was trained with it), the
-    rest trained in `processes` (default: cores), on a cluster, or in stacks on the GPU of this machine (see
-    `device_of`). A result of another device is not reused.
+    rest trained in `processes` (default: cores), on a cluster, or in stacks on the GPUs of this machine (see
+    `device_of`). A result of another device is not reused, nor one of another kind of GPU.
 
     Every cell that has ended is kept if the caller stops reading, or if `stop` returns True. A cell that
     fails is reported and not stored, so that a second start tries it again. Raises SweepError when
     the cluster is lost.
     """
-    found = {cell: stored(store, cell.key, shipped) for cell in grid.cells}
-    kept = {cell: run for cell, run in found.items() if run is not None}
     here = processes or cores()
-    name = "cpu" if cluster else device_of(grid.cells, kept.values(), here)
-    for cell, run in list(kept.items()):
-        if cell.config.device == "auto" and run.started and run.started.device != name:
-            del kept[cell]
+    device, kept = reused(store, grid, here, cluster is not None, shipped)
     for cell, run in kept.items():
         yield Reused(cell, run)
     todo = [cell for cell in grid.cells if cell not in kept]
@@ -84,12 +82,35 @@ def sweep(
         return
     rows = cells.take(store, [cell.config for cell in todo])
     try:
-        for executor in _executors(store, todo, name, here, cluster):
+        for executor in _executors(store, todo, device, here, cluster):
             yield from _trained(store, executor, rows, stop)
             if stop():
                 return
     finally:
         cells.leave(store, rows.values())
+
+
+def reused(
+    store: Store, grid: Grid, processes: int, on_cluster: bool = False, shipped: bool = True
+) -> tuple[str, dict[Cell, Run]]:
+    """The device that trains a grid (see `device_of`; on a cluster the CPU where a cell names none), and the
+    cells whose stored results are of that one, in the grid's order."""
+    kept = found(store, grid.cells, shipped)
+    device = "cpu" if on_cluster else device_of(grid.cells, kept.values(), processes)
+    name = on_gpu(gpus_of_a_grid()[0].name) if device == "cuda" else device
+    for cell, run in list(kept.items()):
+        is_asked = cell.config.device in ("auto", device)
+        if is_asked and run.started and run.started.device != name:
+            del kept[cell]
+    return device, kept
+
+
+def estimate(cells: Sequence[Cell], device: str, processes: int, gpus: int) -> float:
+    """Estimated seconds for cells on a device, in so many processes or on so many GPUs."""
+    if device == "cuda":
+        return seconds_on_gpus(cells, gpus)
+    seconds = sum(estimated_seconds(it.config, engine_on(it.config, "cpu")) for it in cells)
+    return seconds / max(1, min(processes, len(cells)))
 
 
 def _executors(
@@ -99,10 +120,10 @@ def _executors(
     if cluster is not None:
         yield Tasks(cluster, todo, store.folder)
         return
-    on_gpu = [it for it in todo if it.config.device in (device, "auto")] if device == "cuda" else []
-    if on_gpu:
-        yield Stacks(on_gpu, store.folder)
-    if alone := [it for it in todo if it not in on_gpu]:
+    stacked = ("auto", "cuda") if device == "cuda" else ("cuda",) if has_gpu() else ()
+    if on_gpus := [it for it in todo if it.config.device in stacked]:
+        yield Stacks(on_gpus, store.folder)
+    if alone := [it for it in todo if it.config.device not in stacked]:
         tasks = {cell: (cell.config.canonical(),) for cell in alone}
         yield Local(train_cell, tasks, store.folder, processes, TRIES)
 
@@ -113,55 +134,13 @@ def device_of(cells: Sequence[Cell], kept: Collection[Run], processes: int) -> s
     names that and there is a GPU."""
     if not has_gpu():
         return "cpu"
-    free = [cell.config for cell in cells if cell.config.device == "auto"]
+    free = [cell for cell in cells if cell.config.device == "auto"]
     if not free:
         return "cuda" if any(cell.config.device == "cuda" for cell in cells) else "cpu"
     if any(run.started is not None and run.started.device == "cpu" for run in kept):
         return "cpu"
-    on_cpu = sum(estimated_seconds(c, engine_on(c, "cpu")) for c in free) / processes
-    on_gpu = 0.0
-    for first, *others in stacks_of([cell for cell in cells if cell.config.device == "auto"]):
-        on_gpu += estimated_seconds(first.config, engine_on(first.config, "cuda"))
-        on_gpu += sum(estimated_seconds(cell.config, "stacked") for cell in others)
-    return "cuda" if on_gpu < on_cpu else "cpu"
-
-
-def stacks_of(cells: Sequence[Cell]) -> list[tuple[Cell, ...]]:
-    """Cells that train together: those of one shape, as many as a stack may have; others alone."""
-    shapes, stacks = defaultdict[str, list[Cell]](list), list[tuple[Cell, ...]]()
-    for cell in cells:
-        if shape := shape_of(cell.config):
-            shapes[shape].append(cell)
-        else:
-            stacks.append((cell,))
-    for alike in shapes.values():
-        most = int(min(MOST_RUNS, max(1.0, MOST_GIB / estimated_gib(alike[0].config))))
-        stacks += [tuple(alike[at : at + most]) for at in range(0, len(alike), most)]
-    return stacks
-
-
-class Stacks(Executor[Cell]):
-    """Cells on the GPU of this machine, a stack after the other, in one child process."""
-
-    def __init__(self, cells: Sequence[Cell], folder: Path) -> None:
-        tasks = {it: ([cell.config.canonical() for cell in it],) for it in stacks_of(cells)}
-        self.stacks = Local(train_stack, tasks, folder, 1, TRIES)
-
-    def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event[Cell]]:
-        for event in self.stacks.events(stop):
-            yield from _each(event)
-
-    def close(self) -> list[Ended[Cell]]:
-        return [it for event in self.stacks.close() for it in _each(event) if isinstance(it, Ended)]
-
-
-def _each(event: Event[tuple[Cell, ...]]) -> Iterator[Event[Cell]]:
-    """An event of a stack as one of each of its cells."""
-    for i, cell in enumerate(event.task):
-        if isinstance(event, Began):
-            yield Began(cell)
-        else:
-            yield Ended(cell, None if event.result is None else event.result[i], event.problem)
+    n = len(gpus_of_a_grid())
+    return min(("cpu", "cuda"), key=lambda device: estimate(free, device, processes, n))
 
 
 def _trained(

@@ -47,10 +47,13 @@ class Cell:
     at: tuple[int, ...]
     seed: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Name of its result in the store."""
         return self.config.key
+
+    def __hash__(self) -> int:
+        return hash((self.at, self.seed))
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,19 @@ class Grid:
         return sum(estimated_seconds(cell.config) for cell in self.cells)
 
 
-def make(base: RunConfig, axes: Mapping[str, Sequence[Any]], seeds: int = 1) -> Grid:
-    """The grid of all combinations of the axes' values (typed, or as words), in coarse-first order.
+def make(
+    base: RunConfig,
+    axes: Mapping[str, Sequence[Any]],
+    seeds: int = 1,
+    most: int = MAX_CELLS,
+    hours: float = MAX_SWEEP_HOURS,
+) -> Grid:
+    """The grid of all combinations of the axes' values (typed, or as words), in coarse-first order: of `most`
+    cells, and of estimated `hours` of a core, at most.
 
     An axis of one value is a setting. Raises SweepError or ConfigError with one sentence.
     """
-    _check(axes, seeds)
+    _check(axes, seeds, most)
     shape = [len(values) for values in axes.values()]
     points: dict[tuple[int, ...], RunConfig] = {}
     for at in product(*(range(n) for n in shape)):
@@ -102,7 +112,7 @@ def make(base: RunConfig, axes: Mapping[str, Sequence[Any]], seeds: int = 1) -> 
             cells.append(Cell(seeded_config, tuple(place[k] for k in varied_axes), seed))
     first = next(cell.config for cell in cells)
     grid = Grid(first, tuple(typed[k] for k in varied_axes), seeds, tuple(cells))
-    _affordable(grid)
+    _affordable(grid, hours)
     return Grid(grid.base, grid.axes, seeds, coarse_first(grid))
 
 
@@ -149,7 +159,7 @@ def _size(value: Any) -> float:
     return float("inf") if value is None else value if isinstance(value, int | float) else 0.0
 
 
-def _check(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
+def _check(axes: Mapping[str, Sequence[Any]], seeds: int, most: int) -> None:
     allowed = Range(1, MAX_SWEEP_SEEDS, whole=True)
     if seeds not in allowed:
         raise SweepError(f"seeds is {seeds}, allowed is {allowed.text()}")
@@ -164,9 +174,9 @@ def _check(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
     count = seeds
     for values in axes.values():
         count *= len(values)
-    if count > MAX_CELLS:
+    if count > most:
         raise SweepError(
-            f"this sweep has {count:,} runs and at most {MAX_CELLS:,} are allowed: give fewer "
+            f"this sweep has {count:,} runs and at most {most:,} are allowed: give fewer "
             "values or fewer seeds"
         )
 
@@ -177,17 +187,21 @@ def _no_twins(field: str, values: Sequence[Any]) -> None:
         raise SweepError(f"{field} names {shown(field, twin)} twice: give each value once")
 
 
-def _affordable(grid: Grid) -> None:
+def _affordable(grid: Grid, most: float) -> None:
     hours = grid.estimated_seconds / 3600
-    if hours > MAX_SWEEP_HOURS:
+    if hours > most:
+        what = "GPU" if grid.base.device == "cuda" else "CPU core"
         raise SweepError(
-            f"this sweep would take about {hours:,.0f} hours of one CPU core and at most "
-            f"{MAX_SWEEP_HOURS:g} are allowed: lower steps or depth, or give fewer values"
+            f"this sweep would take about {hours:,.0f} hours of one {what} and at most "
+            f"{most:g} are allowed: lower steps or depth, or give fewer values"
         )
 
 
-def grid_of(words: Mapping[str, Any], base: RunConfig) -> Grid:
-    """The grid of a command line's settings: `depth: "2,4,8"`, and `seeds: "3"` beside them."""
+def grid_of(
+    words: Mapping[str, Any], base: RunConfig, most: int = MAX_CELLS, hours: float = MAX_SWEEP_HOURS
+) -> Grid:
+    """The grid of a command line's settings: `depth: "2,4,8"`, and `seeds: "3"` beside them; `most` and
+    `hours` as in `make`."""
     given = dict(words)
     seeds = str(given.pop("seeds", "1"))
     if not seeds.isascii() or not seeds.isdigit() or len(seeds) > 6:
@@ -199,7 +213,7 @@ def grid_of(words: Mapping[str, Any], base: RunConfig) -> Grid:
         if field not in SETTINGS:
             known = ", ".join(("seeds", *SETTINGS))
             raise ConfigError(f"unknown setting {field!r}: known settings are {known}", field)
-    return make(base, axes, int(seeds))
+    return make(base, axes, int(seeds), most, hours)
 
 
 def _values(value: Any) -> list[Any]:

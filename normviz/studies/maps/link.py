@@ -132,6 +132,15 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     return MapRequest(words, across, up, grid)
 
 
+def map_of(scheme: str) -> MapRequest:
+    """The first standard map that has a placement; if none has, one with it beside Pre-LN, whose cells may
+    have to be filled."""
+    has = (m.key for m in MAPS if scheme in m.words["scheme"].split(","))
+    if key := next(has, None):
+        return standard(key)
+    return standard(MAPS.keys()[0]).but(scheme=f"pre,{scheme}")
+
+
 @lru_cache(maxsize=100)
 def of(lanes: tuple[RunConfig, ...]) -> MapRequest:
     """Maps over depth and learning rate of what a duel compares, one seed, for a first look.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...runs import Recording
 from ...runs.store import Store
 from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
-from .drive import stored
+from .drive import found
 from .grid import Cell, Grid
 
 
@@ -89,9 +89,6 @@ def point(cell: Cell, recording: Recording) -> Point:
 def read_points(store: Store, grid: Grid) -> list[Point]:
     """The points of all cells that the store has a result of, axis by axis and seed by seed."""
     cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
-    cell_runs = ((cell, stored(store, cell.key)) for cell in cells)
     return [
-        point(cell, store.recording(run, layers=False))
-        for cell, run in cell_runs
-        if run is not None
+        point(cell, store.recording(run, layers=False)) for cell, run in found(store, cells).items()
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...charts.curve import Floats, picture
 from ...runs.store import Store
-from .drive import stored
+from .drive import found
 from .grid import Cell, Grid
 from .points import Point, point
 
@@ -21,12 +21,10 @@ class GridResults:
 
     def refresh(self) -> None:
         """Take in the cells that have ended since the last call."""
-        for cell in self.missing:
-            run = stored(self.store, cell.key)
-            if run is not None:
-                recording = self.store.recording(run, layers=False)
-                self._losses[run.id] = recording.losses
-                self._points[cell] = point(cell, recording)
+        for cell, run in found(self.store, self.missing).items():
+            recording = self.store.recording(run, layers=False)
+            self._losses[run.id] = recording.losses
+            self._points[cell] = point(cell, recording)
 
     @property
     def missing(self) -> list[Cell]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...formats import listed
 from ...runs.statistics import Comparison, Spread, compare, spread
 from .grid import Grid
 from .points import Point, trained_below
@@ -52,10 +53,11 @@ class Sensitivity:
 class Edge:
     """Up to which of the learning rates tried half of the seeds train at a place.
 
-    rate   the largest at which the median over seeds trains; None where it trains at none
-    low    the smallest of the seeds' own largest rates; None where some seed trains at none
-    high   the next rate above the largest of them; None where no larger one was tried
-    steps  of each run: with more of them more may train
+    rate     the largest at which the median over seeds trains; None where it trains at none
+    low      the smallest of the seeds' own largest rates; None where some seed trains at none
+    high     the next rate above the largest of them; None where no larger one was tried
+    falling  the rates at which it does not train and most seeds still fell: too few steps to tell
+    steps    of each run: with more of them more may train
     """
 
     place: Place
@@ -64,6 +66,7 @@ class Edge:
     """Whether it is the largest rate that was tried: the frontier may lie beyond."""
     low: float | None
     high: float | None
+    falling: tuple[float, ...]
     steps: int
 
     @property
@@ -71,12 +74,21 @@ class Edge:
         """ "0.01 (0.003 to 0.03)": the rate, and between what the own limit of each seed lies. That is an
         interval for the limit of half of all seeds, with the confidence `Spread.coverage`."""
         if self.rate is None:
-            return f"none in {self.steps} steps"
+            return f"none in {self.steps} steps{self.slow}"
         if self.is_last and self.low == self.rate:
             return f"≥ {self.rate:g}"
         low = "none" if self.low is None else f"{self.low:g}"
         high = "more" if self.high is None else f"{self.high:g}"
         return f"{'≥ ' * self.is_last}{self.rate:g} ({low} to {high})"
+
+    @property
+    def slow(self) -> str:
+        """ ", still falling at 0.0001": where more steps may be all that lacks; "" without such a rate."""
+        return (
+            f", still falling at {listed([f'{lr:g}' for lr in self.falling])}"
+            if self.falling
+            else ""
+        )
 
 
 def sensitivity(grid: Grid, points: Iterable[Point]) -> list[Sensitivity]:
@@ -125,16 +137,13 @@ def wortsman(points: Sequence[Point]) -> tuple[float, float]:
 
 
 def frontier(grid: Grid, points: Iterable[Point]) -> list[Edge]:
-    """The largest learning rate that trains, for each combination of the other axes."""
-    axis = grid.axis("lr")
-    if axis is None:
+    """The largest learning rate that trains, of those that ran, for each combination of the other axes."""
+    if grid.axis("lr") is None:
         return []
-    return [
-        _edge(place, axis.values, group) for place, group in by_place(grid, points, "lr").items()
-    ]
+    return [_edge(place, group) for place, group in by_place(grid, points, "lr").items()]
 
 
-def _edge(place: Place, tried: Sequence[float], points: Sequence[Point]) -> Edge:
+def _edge(place: Place, points: Sequence[Point]) -> Edge:
     rates: dict[float, list[Point]] = defaultdict(list)
     limits: dict[int, float] = {point.cell.seed: 0.0 for point in points}
     for point in points:
@@ -142,10 +151,13 @@ def _edge(place: Place, tried: Sequence[float], points: Sequence[Point]) -> Edge
         rates[lr].append(point)
         if point.trains:
             limits[seed] = max(limits[seed], lr)
-    rate = max((lr for lr, seeds in rates.items() if trains(seeds)), default=None)
+    good = {lr for lr, seeds in rates.items() if trains(seeds)}
+    rate = max(good, default=None)
+    falling = (lr for lr, seeds in rates.items() if lr not in good and mark(seeds) == "falling")
     return Edge(
-        place, rate, rate == tried[-1], min(limits.values()) or None,
-        min((lr for lr in tried if lr > max(limits.values())), default=None), points[0].cell.config.steps,
+        place, rate, rate == max(rates), min(limits.values()) or None,
+        min((lr for lr in rates if lr > max(limits.values())), default=None), tuple(sorted(falling)),
+        points[0].cell.config.steps,
     )  # fmt: skip
 
 
@@ -197,7 +209,7 @@ def edge_words(grid: Grid, edge: Edge) -> str:
     where = f"{place_name(grid, edge.place)}: " if edge.place else ""
     if edge.rate is None:
         most = "most seeds train" if grid.seeds > 1 else "trains"
-        return f"{where}{most} at no rate tried in {edge.steps} steps"
+        return f"{where}{most} at no rate tried in {edge.steps} steps{edge.slow}"
     return (
         f"{where}{'half of the seeds train' if grid.seeds > 1 else 'trains'} up to lr {edge.text}"
     )

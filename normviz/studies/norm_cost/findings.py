@@ -12,6 +12,12 @@ BUSY = 0.7
 """A load average from which the sentence mentions other work."""
 
 
+LAUNCHING = (
+    "On this GPU the host starts each kernel: where it needs longer for that than the GPU for the kernel, "
+    "the times are those of starting kernels, and norms of as many kernels take as long."
+)
+
+
 def verdict(measurement: Measurement) -> str:
     """The main finding: RMSNorm's time in a whole step, compared with what is claimed, and with LayerNorm's
     where both are hand-written."""
@@ -24,6 +30,8 @@ def verdict(measurement: Measurement) -> str:
         sentences.append(
             f"The machine was busy with other work (load {measurement.load:g} just before)."
         )
+    if measurement.setting.device == "cuda":
+        sentences.append(LAUNCHING)
     alone = measurement.row(LIBRARY, "alone")
     sentences.append(f"Alone, forward and backward, {_compared(measurement, alone)}.")
     return " ".join(sentences)

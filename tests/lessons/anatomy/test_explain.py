@@ -16,6 +16,7 @@ from normviz.catalog.patterns import GAINS, patterns
 from normviz.catalog.scheme import Gain, Slots
 from normviz.config import SETTINGS
 from normviz.lessons import anatomy
+from normviz.lessons.anatomy.block import LEAST, layout
 
 PRACTICE: list[dict[str, object]] = [
     *changes("task", "dropout", *(name for name, one in SETTINGS.items() if one.training)),
@@ -165,3 +166,31 @@ def test_the_norm_moves_in_the_glyph() -> None:
         return bar.get("x"), bar.get("y")
 
     assert place("pre") != place("post")
+
+
+def test_the_block_has_a_box_for_each_norm_and_draws_none_over_another() -> None:
+    for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
+        root = ElementTree.fromstring(anatomy.block(scheme, 12, "#123456", ("attention", "FFN")))
+        drawn = [one for one in root.iter() if one.get("fill") == "#123456"]
+        group = patterns(scheme, 12)[-1]
+        inside = [s.norm_inner or s.norm_qkv or s.unit_qk for s in (group.attention, group.ffn)]
+        with case(scheme):
+            assert len(drawn) == boxes(group.attention) + boxes(group.ffn) + sum(inside)
+            for slots in (group.attention, group.ffn):
+                it = layout(slots)
+                assert it.box[0] >= it.fork + LEAST and it.box[1] > 40
+                assert it.box[0] + it.box[1] <= it.join - LEAST
+
+
+def test_the_norms_of_a_block_come_from_where_the_placement_before_had_them() -> None:
+    def moves(before: str) -> list[str]:
+        root = ElementTree.fromstring(
+            anatomy.block("pre", 12, "#123456", ("attention", "FFN"), before)
+        )
+        return [one.get("style", "") for one in root.iter() if "norm" in one.get("class", "")]
+
+    was, now = layout(patterns("post", 12)[-1].ffn).norms, layout(patterns("pre", 12)[-1].ffn).norms
+    far = f"--dx:{was['main'][0] - now['in'][0]:g}px;--dy:{was['main'][1] - now['in'][1]:g}px"
+    assert moves("post") == [far, far]
+    assert moves("pre") == ["--dx:0px;--dy:0px"] * 2
+    assert moves("none") == moves("") == ["", ""]

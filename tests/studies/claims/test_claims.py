@@ -62,7 +62,14 @@ from normviz.studies.claims.rule import (
     judge,
     value_sentence,
 )
-from normviz.studies.claims.sentences import basis, chip, expected, splits
+from normviz.studies.claims.sentences import (
+    LOAD_SECONDS,
+    basis,
+    chip,
+    core_seconds,
+    expected,
+    splits,
+)
 from normviz.studies.claims.ship import DEEP, FEW
 from normviz.studies.claims.stored import (
     ClaimResult,
@@ -444,6 +451,18 @@ def test_a_stopped_claim_has_no_result(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_the_time_of_a_claim_is_what_its_faster_set_of_seeds_took() -> None:
+    """An estimate of its runs was off by up to two thirds."""
+    claim, sets = CLAIMS["E18"], shipped_sets(CLAIMS["E18"])
+    assert [core_seconds(claim, [one]) for one in sets] == pytest.approx([s.seconds for s in sets])
+    assert core_seconds(claim, sets) == pytest.approx(min(one.seconds for one in sets))
+    assert core_seconds(claim, sets, 4) < core_seconds(claim, sets)
+    assert core_seconds(claim, []) == claim.estimated_seconds()
+    assert expected(claim, sets, None, 2) == pytest.approx(
+        LOAD_SECONDS + core_seconds(claim, sets) / 2
+    )
+
+
 @pytest.mark.slow
 def test_a_run_that_fails_is_said(store: Store) -> None:
     arm = {**SMALL.arms["slow"], "task": "text", "text": "a" * 32}
@@ -464,7 +483,7 @@ def counted(store: Store, claim: Claim) -> None:
     assert isinstance(result, ClaimResult) and stored_result(store, claim) is not None
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert (shipped_lanes(claim), claim.cells(), result.runs) == ((), (), [])
-    assert expected(claim, None, None, 2) == claim.estimated_seconds() == 0
+    assert expected(claim, shipped_sets(claim), None, 2) == claim.estimated_seconds() == 0
     assert claim.scope == f"models of transformers {census().transformers}"
     shipped = shipped_result(claim)
     assert shipped is not None
@@ -729,14 +748,14 @@ def test_a_rate_that_was_chosen_twice_is_said_twice() -> None:
 
 
 def test_the_list_of_changed_verdicts_is_that_of_the_results() -> None:
-    """`assets/claims/README.md`: before 27 November and now, and those that kept theirs."""
+    """`assets/claims/README.md`: before 27 November and now, those that kept theirs, and new ones."""
     words = (folder() / "README.md").read_text()
     now = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
     rows = re.findall(r"^\| (\w+) \| (.+) \| (.+) \| (.+) \| .+\. \|$", words, re.MULTILINE)
     for key, about, before, after in rows:
         assert (about, after) == (CLAIMS[key].label, now[key]) and before != after
-    same = dict(re.findall(r"^\* ([a-z ]+): (.+)$", words, re.MULTILINE))
-    kept = {key: kind for kind, keys in same.items() for key in keys.split(", ")}
+    same = re.findall(r"^\* (?:new, )?([a-z ]+): (.+)$", words, re.MULTILINE)
+    kept = {key: kind for kind, keys in same for key in keys.split(", ")}
     assert kept == {key: now[key] for key in kept}
     assert len({row[0] for row in rows} | set(kept)) == len(rows) + len(kept) == len(CLAIMS)
 

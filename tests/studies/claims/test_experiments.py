@@ -37,7 +37,8 @@ from normviz.studies.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.studies.labs import composite, confidence, drift, drop
+from normviz.studies.labs import composite, confidence, drift, drop, operations
+from normviz.studies.labs.model import begun
 from normviz.studies.maps.grid import Cell
 from normviz.training.events import Started, Step
 from normviz.training.loop import train
@@ -239,3 +240,14 @@ def test_a_task_without_a_held_out_part_is_refused() -> None:
 def test_drop_says_how_the_stream_grows(scheme: str, least: float, most: float) -> None:
     found = drop.measure(RUN.replace(scheme=scheme, task="prose_split", depth=3, lr=1e-9))
     assert least <= found["growth"] <= most
+
+
+def test_the_operations_of_a_norm_and_of_a_step_are_those_of_their_formulas() -> None:
+    wide = RunConfig(depth=1, width=64, heads=1, seq_len=8, batch=4, steps=0)
+    layer, rms = (operations.measure(wide.replace(norm=it)) for it in ("layernorm", "rmsnorm"))
+    assert rms["norm"] < layer["norm"] and rms["bytes"] < layer["bytes"]
+    symbols = begun(wide)[0].head.weight.shape[0]
+    products = 12 * 64**2 + 64 * symbols + 2 * 8 * 64  # attention sees all 8 positions
+    assert layer["share"] == pytest.approx(
+        100 * 3 * layer["norm"] * 64 / (3 * 2 * products + 3 * layer["norm"] * 64), rel=0.02
+    )

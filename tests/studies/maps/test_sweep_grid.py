@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from crossing_kit import case
 
 from normviz import RunConfig
 from normviz.config import ConfigError, seeded
+from normviz.limits import MAX_SWEEP_CELLS
 from normviz.studies.maps import Grid, SweepError, grid_of, make
 from normviz.studies.maps.grid import coarse_first
 
@@ -98,6 +101,13 @@ BAD: list[tuple[dict[str, str], str]] = [
         "hours of one CPU core and at most 12 are allowed",
     ),
 ]
+
+
+def test_a_sweep_of_the_terminal_may_be_larger_than_a_page_s() -> None:
+    seeds = ",".join(map(str, range(1001)))
+    assert len(grid_of({"init_seed": seeds}, RunConfig(), MAX_SWEEP_CELLS).cells) == 1001
+    long = {"depth": "100,120,140,160", "steps": "5000", "seeds": "20"}
+    assert len(grid_of(long, RunConfig(), hours=math.inf).cells) == 80
 
 
 @pytest.mark.usefixtures("by_eager")

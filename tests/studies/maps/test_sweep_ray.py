@@ -23,7 +23,7 @@ from normviz.model.characters import TextError
 from normviz.runs.store import Store, cells
 from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps import Cluster, SweepError, make, missing
-from normviz.studies.maps.ray import Tasks, normviz_cell
+from normviz.studies.maps.ray import Tasks, gpu_share, normviz_cells, tasks_of
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +125,7 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
 
 def test_what_goes_wrong_on_a_node_is_said() -> None:
     with pytest.raises(SweepError, match=r"^\S+ has NormViz \S+ \(engine \d+\)$") as other:
-        normviz_cell("NormViz 9.9 (engine 99)", RunConfig().canonical(), None)
+        normviz_cells("NormViz 9.9 (engine 99)", [RunConfig().canonical()], None)
     errors = pytest.importorskip("ray").exceptions
     tasks, (cell,) = Tasks.__new__(Tasks), make(RunConfig(**CELL), {}).cells
     tasks.cluster = cast("Cluster", SimpleNamespace(ray=sys.modules["ray"]))
@@ -133,10 +133,10 @@ def test_what_goes_wrong_on_a_node_is_said() -> None:
     def told(error: Exception) -> str | None:
         end = Future[object]()
         end.set_exception(error)
-        return tasks._ended(cell, end).problem
+        return tasks._ended((cell,), end).problem
 
     def raised(error: Exception) -> Exception:
-        return errors.RayTaskError("normviz_cell", "Traceback", error).as_instanceof_cause()
+        return errors.RayTaskError("normviz_cells", "Traceback", error).as_instanceof_cause()
 
     said = r"this machine \(SweepError: \S+ has NormViz .*\): all need NormViz"
     with pytest.raises(SweepError, match=said):
@@ -145,6 +145,23 @@ def test_what_goes_wrong_on_a_node_is_said() -> None:
         told(raised(RuntimeError("Traceback\n\nNo module named 'normviz'")))
     assert told(raised(TextError("no room for a text"))) == "no room for a text"
     assert "gave no result: WorkerCrashedError" in (told(errors.WorkerCrashedError()) or "")
+
+
+def test_cells_with_a_gpu_are_stacks_that_take_a_share_of_it() -> None:
+    base = RunConfig(**CELL, steps=5)
+    cells = make(base.replace(device="cuda"), {"lr": RATES}, seeds=2).cells
+    assert [len(task) for task in tasks_of(cells, 1)] == [6]
+    assert [len(task) for task in tasks_of(cells, 4)] == [1, 2, 1, 2]
+    large = make(RunConfig(depth=24, width=512, heads=8, batch=64, device="cuda"), {}).cells
+    assert gpu_share(cells[:1]) == 1 / 8 and gpu_share(large) == 1 / 2
+    alone = make(base, {"lr": RATES}).cells
+    assert [gpu_share(task) for task in tasks_of(alone, 4)] == [0.0] * 3
+    cluster = Cluster.__new__(Cluster)
+    cluster.cores, cluster.gpus = 64, 4
+    assert cluster.at_once(cells) == 4 and cluster.at_once(alone) == 3
+    assert list(cluster.fitting([large] * 20)) == [large] * 8
+    cluster.cores = 2
+    assert cluster.at_once(alone) == 2
 
 
 def test_an_address_where_nobody_answers_is_said_at_once() -> None:

@@ -119,6 +119,25 @@ def test_a_limit_has_the_range_of_its_seeds_own_limits() -> None:
         assert half in report(grid, points)
 
 
+def test_a_limit_says_at_which_rates_runs_only_lacked_steps() -> None:
+    """Slow is not failed: one rate still fell, one is at chance, one diverged."""
+    grid, points = one_scheme([3.2, 3.3, math.nan], ["learned little", "at chance", "diverged"])
+    points[0] = made(points[0].cell, 3.2, falling=True)
+    (edge,) = frontier(grid, points)
+    assert edge.falling == (1e-3,)
+    assert edge.text == "none in 200 steps, still falling at 0.001"
+    assert "trains at no rate tried in 200 steps, still falling at 0.001" in report(grid, points)
+    points[1] = made(points[1].cell, 1.2)
+    assert frontier(grid, points)[0].text == "0.01 (0.01 to 0.1)"
+
+
+def test_what_has_not_run_is_no_rate_that_was_tried() -> None:
+    """It said "0.01 (0.01 to 0.1)" while 0.1 was still missing."""
+    grid, points = one_scheme([1.3, 1.2, 1.3])
+    (edge,) = frontier(grid, points[:2])
+    assert edge.is_last and edge.text == "≥ 0.01"
+
+
 # Seeds
 
 

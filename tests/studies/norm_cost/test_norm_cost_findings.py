@@ -10,7 +10,7 @@ from normviz.formats import timing
 from normviz.studies.norm_cost import chart as cost
 from normviz.studies.norm_cost import findings
 from normviz.studies.norm_cost.findings import CLAIMS
-from normviz.studies.norm_cost.result import Measurement, Ratio
+from normviz.studies.norm_cost.result import CostSetting, Measurement, Ratio
 from normviz.studies.norm_cost.variants import CONTEXTS, REFERENCE, VARIANTS
 
 RMS = ("rmsnorm", "step")
@@ -69,6 +69,12 @@ def test_other_work_is_mentioned() -> None:
     assert "busy" not in findings.verdict(made())
     assert "busy" not in findings.verdict(made(load=None))
     assert "busy with other work (load 2.5 just before)" in findings.verdict(made(load=2.5))
+
+
+def test_on_a_gpu_short_kernels_are_said_to_be_timed_by_their_start() -> None:
+    assert "starts each kernel" not in findings.verdict(made())
+    said = findings.verdict(made(setting=CostSetting(device="cuda")))
+    assert "the times are those of starting kernels" in said
 
 
 def test_a_measurement_that_was_disturbed_tells_nothing_apart() -> None:

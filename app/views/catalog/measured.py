@@ -19,6 +19,7 @@ from normviz.runs.store.queue import enqueue
 from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal
+from ...widgets.chart import chart
 from ...widgets.polling import poll
 from .state import Anatomy
 
@@ -163,7 +164,5 @@ def _charts(page_anatomy: Anatomy, backend: SharedBackend) -> None:
             f"### {record.axis_label.partition(' (')[0]}",
             help=f"{record.definition} ({record.source})",
         )
-        st.vega_lite_chart(
-            charts.layers.chart(lanes, probe), key=f"layers_{probe}", width="stretch",
-            alt=charts.layers.finding(lanes, probe),
-        )  # fmt: skip
+        finding = charts.layers.finding(lanes, probe)
+        chart(charts.layers.chart(lanes, probe), finding, f"layers_{probe}")

@@ -1,4 +1,4 @@
-"""The Anatomy page: one or two placements, and what they do before the first step."""
+"""The anatomy of one or two placements: what they are, and what they do before the first step."""
 
 from __future__ import annotations
 
@@ -13,45 +13,21 @@ from normviz.charts import lane_styles
 from normviz.config import ConfigError, RunConfig
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
-from normviz.links import as_params
+from normviz.runs import Run
 
-from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
 from ...session.page_state import chosen
-from ...widgets import glossary, link_notices, page_links, placement
+from ...widgets import glossary, page_links, placement
 from . import measured, state
 from .state import Anatomy
 
 TWIN = "its formula, written a second time in the tests (there is no public implementation)"
 
 
-def page() -> None:
-    """The page, from top to bottom."""
-    backend = shared()
-    page_anatomy = state.anatomy()
-    runs = measured.queued_runs(
-        page_anatomy, backend
-    )  # first, so that workers measure while the page renders
-    measured.leave(page_anatomy, backend, runs)
-    if not (page_anatomy.link and page_anatomy.link.problems):
-        address.show(as_params(page_anatomy.lanes))
-    with st.container(key="head"):
-        st.markdown("# Anatomy of a placement")
-    link_notices.show(page_anatomy, "Below is what this page opens with.", state.open_link)
+def show(page_anatomy: Anatomy, runs: list[Run]) -> None:
+    """The controls, and the anatomy of the chosen placements. `runs` measure them."""
     _controls(page_anatomy)
-    glossary.line(
-        "placement",
-        "stream",
-        "branch",
-        "norm",
-        "final",
-        "init",
-        "depth",
-        "rms",
-        "gradient",
-        "cosine",
-    )
     left, right = st.columns([len(page_anatomy.lanes), 1], gap="medium")
     with right:
         charts = st.container(key="charts")

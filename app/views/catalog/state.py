@@ -1,4 +1,4 @@
-"""The session state of the Anatomy page: one or two configs, and their runs.
+"""The session state of the anatomy: one or two configs, and their runs.
 
 The configs ask for no steps: such a run measures at initialisation and ends.
 """
@@ -20,7 +20,9 @@ from ...session import address
 from ...session.page_state import PageState, chosen
 from ...session.policy import link_notices
 
-CODEC = replace(DUEL, view=())
+TABLE = "table"
+"""The parameter of a link that names the open tab."""
+CODEC = replace(DUEL, view=(TABLE,))
 """The links of a duel, of which this page knows nothing but the settings."""
 TRAINED = (
     "The link also has settings of training, such as steps and learning rate. They are left out: this "
@@ -35,12 +37,24 @@ class Anatomy(PageState):
     asked  results that this visitor has queued a run for
     mine   the runs queued so
     drawn  the runs of the curves on screen, which stay until all of the next ones are there
+    named  whether a link named the placements: the table of all is closed then
     """
 
     lanes: tuple[RunConfig, ...]
     asked: set[str] = field(default_factory=set)
     mine: set[int] = field(default_factory=set)
     drawn: tuple[int, ...] = ()
+    named: bool = False
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the page shows what it opens with, and no link named that."""
+        return not self.named and self.lanes == usual()
+
+
+def usual() -> tuple[RunConfig, ...]:
+    """The placements that the page opens with."""
+    return tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
 
 
 def trained(page_anatomy: Anatomy) -> tuple[RunConfig, ...]:
@@ -71,16 +85,15 @@ def open_link(query: str) -> None:
 
 
 def _opened(params: dict[str, list[str]]) -> Anatomy:
-    usual = tuple(untrained(RunConfig(scheme=scheme)) for scheme in ("pre", "post"))
     others = CODEC.others(params)
     if not CODEC.reads(params):
-        return Anatomy(usual, notices=tuple(others))
+        return Anatomy(usual(), notices=tuple(others))
     link = decode(params)
     shown = tuple(untrained(lane) for lane in link.lanes[: len(NAMES)])
     if problem := _too_deep(shown):
         link = Link(problems=(problem,))
     if link.problems:
-        return Anatomy(usual, link=link)
+        return Anatomy(usual(), link=link)
     notices: list[str] = []
     if len(link.lanes) > len(NAMES):
         notices.append(f"The link has {len(link.lanes)} lanes: the first two are shown here.")
@@ -91,7 +104,7 @@ def _opened(params: dict[str, list[str]]) -> Anatomy:
         for name in setting_names
     ):
         notices.append(TRAINED)
-    return Anatomy(shown, notices=(*notices, *link_notices(shown), *others))
+    return Anatomy(shown, notices=(*notices, *link_notices(shown), *others), named=True)
 
 
 def _too_deep(lanes: Sequence[RunConfig]) -> Problem | None:
@@ -115,6 +128,13 @@ def change(field: str, value: Any, lane: int | None = None) -> None:
         page_anatomy.changed()
     except ConfigError as error:
         page_anatomy.complaint = str(error)
+
+
+def take_row(schemes: Sequence[str], key: str) -> None:
+    """Set the first placement to that of the row that was chosen in the table with this key."""
+    rows = chosen(key).selection.rows
+    if rows and rows[0] < len(schemes):
+        change("scheme", schemes[rows[0]], 0)
 
 
 def compare_with(scheme: str | None) -> None:
