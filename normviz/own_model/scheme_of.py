@@ -15,7 +15,17 @@ from functools import cache
 from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
 from .judge import Sublayer, Undecided, placement
-from .placement import OTHER, ROLES, BlockTrace, StackTrace, is_state, role_of
+from .placement import (
+    LENGTH,
+    OTHER,
+    ROLES,
+    ROOT,
+    STATISTIC,
+    BlockTrace,
+    StackTrace,
+    is_state,
+    role_of,
+)
 from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare
 
 FAR = 1000
@@ -241,7 +251,9 @@ def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
     return _Writer(frozenset(ignored)).whole(symbol)
 
 
-OPERATIONS = {"attention", "linear", "softmax", "part", "tokens", "hidden", "zeros"}
+OPERATIONS = {
+    "attention", "linear", "softmax", "part", "tokens", "hidden", "zeros", "own", STATISTIC, ROOT, LENGTH,
+}  # fmt: skip
 """What operations in a branch are called, beside its norms, gains and values from outside."""
 
 
