@@ -188,7 +188,11 @@ BAD = (
     ("depth=3&depth=4", "the link gives depth 2 times, allowed is once"),
     ("v=1&v=1", "the link gives v 2 times, allowed is once"),
     ("depth=5000", "depth is '5000', allowed is a whole number from 1 to 1000"),
-    ("scheme=psot", "scheme is 'psot', allowed is one of 64 (`normviz list` and the Catalogue name them). Did you mean 'post'?"),
+    (
+        "scheme=psot",
+        "scheme is 'psot', allowed is one of 64 (`normviz list` and the Catalogue name them). Did you mean "
+        "'post'?",
+    ),
     ("lr=fast", "lr is 'fast', allowed is a number above 0, up to 10"),
     ("heads=5", "width is 32 and heads is 5, but the heads must divide the width"),
     ("lr_edits=9", "lr_edits is "),

@@ -57,7 +57,7 @@ def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) ->
     places = [text.index(escape(part)) for part in said if part]
     assert places == sorted(places) and len(places) == len(said) - (not it.differs)
     assert places[-1] < text.index('<section class="choose-card"')
-    assert "More than 64 blocks: not measured" in text
+    assert "More than 96 blocks: not measured" in text
 
 
 def test_another_answer_changes_cards_and_address(choose) -> None:

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from normviz.catalog import SCHEMES, schemes
 from normviz.cli.claims import claims
+from normviz.config import RunConfig
 from normviz.home import shipped
 from normviz.lessons.anatomy.formula import formula, plain
 from normviz.lessons.presets import PRESETS
@@ -32,9 +33,9 @@ from normviz.runs.names import lane_name
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.sentences import chip
 from normviz.studies.claims.stored import shipped_check, shipped_result
-from normviz.studies.maps.link import standard
+from normviz.studies.maps import grid_of
 from normviz.studies.maps.points import point
-from normviz.studies.maps.standard import DEPTHS
+from normviz.studies.maps.standard import DEPTHS, HIGH, MAPS, RATES
 from normviz.studies.maps.summary import edge_rows
 
 from . import attack
@@ -76,15 +77,17 @@ def _range(losses: Sequence[float | None]) -> str:
 
 
 def rates() -> None:
-    """Up to which learning rate half of the seeds train, by placement of the standard maps and depth."""
+    """Up to which learning rate half of the seeds train, by placement of the standard maps and depth, of all
+    rates that ship."""
     names = {"torch": "PyTorch init", "xavier": "Xavier"}
     files = (shipped("assets") / "maps").glob("*.npz")
     ship = {it.key: it for file in files for it in load(file)}
     print(f"| blocks | {' | '.join(DEPTHS.split(','))} |\n|---{'|---' * len(DEPTHS.split(','))}|")
     for key, init in names.items():
-        grid = standard(key).grid
+        every = dict.fromkeys((*RATES.split(","), *HIGH.split(",")))
+        grid = grid_of({**MAPS[key].words, "lr": ",".join(every)}, RunConfig())
         cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
-        found = [point(cell, ship[cell.key]) for cell in cells]
+        found = [point(cell, ship[cell.key]) for cell in cells if cell.key in ship]
         for name, edges in edge_rows(grid, found, "depth").items():
             print(f"| {name}, {init} | {' | '.join(edges.values())} |")
 

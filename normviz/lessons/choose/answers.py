@@ -14,8 +14,9 @@ from ...catalog.registry import Registry
 from ...links import Codec, Params, cut
 from ...studies.maps.link import standard
 
-MAP, MODERN = "xavier", "modern"
-"""The map of the guide, at all depths with one norm; and the one with RMSNorm and QK-norm, at one depth."""
+MAP, DEEPER, MODERN = "xavier", "deep", "modern"
+"""The map of the guide; the one of more depths, with the same norm and at the rates that are compared; and
+the one with RMSNorm and QK-norm, at one depth."""
 GUESSES = (0.001, 0.003, 0.01, 0.03)
 """The learning rates at which placements are compared at every depth: from about a third of the lowest rate
 that is the best one of a placement at some depth, to three times the highest."""
@@ -48,11 +49,16 @@ TITLES = {
 }  # fmt: skip
 
 
-def depths() -> tuple[int, ...]:
-    """The depths that the guide's map measured, ascending."""
-    axis = standard(MAP).grid.axis("depth")
-    assert axis is not None
-    return axis.values
+@cache
+def depths(*keys: str) -> tuple[int, ...]:
+    """The depths that these maps measured, by default both of the guide's, ascending."""
+    grids = [standard(key).grid for key in keys or (MAP, DEEPER)]
+    return tuple(sorted({cell.config.depth for grid in grids for cell in grid.cells}))
+
+
+def map_of(depth: int) -> str:
+    """The guide's map that measured a depth."""
+    return MAP if depth in depths(MAP) else DEEPER
 
 
 def nearest(depth: int) -> str:

@@ -25,10 +25,19 @@ from ...studies.norm_cost.findings import step_time, verdict
 from ...studies.norm_cost.variants import LIBRARY
 from ..anatomy import gradient_path
 from ..presets import PRESETS
-from .answers import GUESSES, MAP, MODERN, depths
+from .answers import GUESSES, MAP, MODERN, depths, map_of
 from .facts import CENSUS, COST, Finding, duel_address, map_address, measured
 from .picks import ordered
-from .properties import WARM, ClaimLine, claim_line, deepest, depth, gradient, warm_up
+from .properties import (
+    WARM,
+    ClaimLine,
+    by_depth,
+    claim_line,
+    deepest,
+    depth,
+    gradient,
+    warm_up,
+)
 
 Measure = Callable[[], Iterator[Finding]]
 
@@ -212,7 +221,7 @@ def _carries() -> Finding:
     best = [
         (blocks, it.best)
         for blocks in depths()
-        if (it := measured(MAP, "pre", depth=blocks, warmup=0)) and it.compared("trains")
+        if (it := measured(map_of(blocks), "pre", depth=blocks, warmup=0)) and it.compared("trains")
     ]
     (shallow, first), (deep, last) = best[0], best[-1]
     base = standard(MAP).grid.base
@@ -307,11 +316,11 @@ def _modern() -> Iterator[Finding]:
 
 def _normless() -> Finding:
     most, pre = (deepest(MAP, scheme) or 0 for scheme in ("none", "pre"))
-    last = depths()[-1]
+    last = max(by_depth(MAP, "none"))
     word = "No" if not most else "Yes" if most == last else "Only in shallow models"
     return Finding(
-        f"{word}: with Xavier's initialisation and without warm-up up to {most} blocks train without a norm, "
-        f"and up to {pre} with Pre-LN, of up to {last}, in {standard(MAP).grid.base.steps} steps.",
+        f"{word}: with Xavier's initialisation and without warm-up up to {most} of up to {last} blocks "
+        f"train without a norm, and up to {pre} with Pre-LN, in {standard(MAP).grid.base.steps} steps.",
         map_address(MAP),
     )
 

@@ -1,6 +1,6 @@
 """Answers -> the placements to look at, each with its reason and what was measured of it.
 
-The rule, for the placements of one map at the depth that is nearest to the answers. They are compared at the
+The rule, for the placements of the map of the depth that is nearest to the answers. They are compared at the
 learning rates GUESSES, and only at those at which they settled: what still fell when it ended says nothing.
 Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the fewest
 rates come first, with their mean loss over the rates at which all of them settled. No difference was
@@ -23,7 +23,7 @@ from ...links import shown
 from ...runs.statistics import Comparison, compare, interval
 from ...studies.claims.records.quality import EQUAL
 from ...studies.maps.link import standard
-from .answers import GUESSES, MAP, MODERN, Answers, measured_at
+from .answers import GUESSES, MAP, MODERN, Answers, map_of, measured_at
 from .facts import MARKS, SETTLED, Finding, Mark, Measured, duel_address, measured, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
@@ -135,15 +135,14 @@ class Order:
 
 
 def ranked(answers: Answers) -> Order:
-    """The placements of the guide's map at the depth that is nearest to the answers, by the rule."""
-    return ordered(MAP, measured_at(answers), answers.tuned == "yes")
+    """The placements that the guide measured at the depth that is nearest to the answers, by the rule."""
+    depth = measured_at(answers)
+    return ordered(map_of(depth), depth, answers.tuned == "yes")
 
 
 def ordered(key: str, depth: int, is_tuned: bool) -> Order:
     """The placements of a map at one depth, by the rule."""
-    axis = standard(key).grid.axis("scheme")
-    assert axis is not None
-    candidates = [measured(key, scheme, depth=depth, warmup=0) for scheme in axis.values]
+    candidates = [measured(key, scheme, depth=depth, warmup=0) for scheme in _schemes(key)]
     tried = [candidate for candidate in candidates if candidate is not None]
     able = [candidate for candidate in tried if candidate.compared("trains")]
     over: tuple[float, ...] = ()
@@ -168,6 +167,13 @@ def ordered(key: str, depth: int, is_tuned: bool) -> Order:
         return "trained and settled at none of these rates"
 
     return Order(over, tuple(tied), {it: lack(it) for it in tried if it not in tied})
+
+
+def _schemes(key: str) -> tuple[str, ...]:
+    """The placements of a map."""
+    axis = standard(key).grid.axis("scheme")
+    assert axis is not None
+    return axis.values
 
 
 def _gap(comparison: Comparison) -> str:
@@ -260,7 +266,8 @@ def _at(them: Iterable[float]) -> str:
 
 
 def _pick(scheme: str, answers: Answers, order: Order, most: str, own: Model | None) -> Pick:
-    candidate = measured(MAP, scheme, depth=measured_at(answers), warmup=0)
+    depth = measured_at(answers)
+    candidate = measured(map_of(depth), scheme, depth=depth, warmup=0)
     lines = tuple(
         (label, None if candidate is None else read(candidate))
         for label, read in (
@@ -313,7 +320,7 @@ def setting(key: str, depth: int) -> str:
 
 def scope(answers: Answers) -> str:
     """What was measured for the answers, in a few words."""
-    grid = standard(MAP).grid
+    grid = standard(map_of(measured_at(answers))).grid
     return (
         f"Toy models only: {measured_at(answers)} blocks of width {grid.base.width}, "
         f"{NORMS.label(grid.base.norm)}, {shown('task', grid.base.task)}, {grid.base.steps} steps, "
@@ -326,9 +333,13 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
     limits, depth = [], measured_at(answers)
     if answers.depth == "more":
         limits.append(f"More than {depth} blocks: not measured. This is for {depth}.")
-    base, new = standard(MAP).grid.base, standard(MODERN).grid.base
+    key, new = map_of(depth), standard(MODERN).grid.base
+    base = standard(key).grid.base
+    here, every = (_schemes(it) for it in (key, MAP))
+    if left := [SCHEMES.label(scheme) for scheme in every if scheme not in here]:
+        limits.append(f"{listed(left)} with {depth} blocks: not measured.")
     limits.append(
-        f"{setting(MAP, depth)} The loss is the mean of the last {base.steps // 10} steps, each on a new "
+        f"{setting(key, depth)} The loss is the mean of the last {base.steps // 10} steps, each on a new "
         "batch."
     )
     limits.append(

@@ -21,7 +21,7 @@ from ...studies.maps.link import standard
 from ...studies.norm_cost import stored_results
 from ...studies.norm_cost.findings import interval
 from ..anatomy import gradient_path, plain
-from .answers import MAP, MODERN
+from .answers import DEEPER, MAP, MODERN, depths
 from .facts import (
     CENSUS,
     COST,
@@ -189,19 +189,17 @@ def warm_up(scheme: str) -> Finding | None:
     )
 
 
+def by_depth(key: str, scheme: str) -> dict[int, Measured]:
+    """A placement at each depth that a map measured, ascending; of the guide's map with its other depths."""
+    keys = (key, DEEPER) if key == MAP else (key,)
+    found = {d: measured(k, scheme, depth=d) for k in keys for d in depths(k)}
+    return {d: it for d, it in sorted(found.items()) if it is not None}
+
+
 def deepest(key: str, scheme: str) -> int | None:
-    """The largest depth of a map up to which some rate trains; 0 for none, None where not measured."""
-    axis = standard(key).grid.axis("depth")
-    assert axis is not None
-    measurements = [measured(key, scheme, depth=depth) for depth in axis.values]
-    if None in measurements:
-        return None
-    good = [
-        d
-        for d, measurement in zip(axis.values, measurements, strict=True)
-        if measurement is not None and measurement.trained
-    ]
-    return max(good, default=0)
+    """The largest depth at which some rate trains; 0 for none, None where none was measured."""
+    found = by_depth(key, scheme)
+    return max((d for d, it in found.items() if it.trained), default=0) if found else None
 
 
 def depth(scheme: str) -> Finding | None:
@@ -210,11 +208,11 @@ def depth(scheme: str) -> Finding | None:
     for key in ("torch", MAP):
         if (most := deepest(key, scheme)) is None:
             continue
-        grid = standard(key).grid
-        axis = grid.axis("depth")
-        last = ", the deepest tried" if axis and most == axis.values[-1] else ""
-        parts.append(f"{INITS.label(grid.base.init)} initialisation: up to {most} blocks{last}")
-        where = map_address(key)
+        found = by_depth(key, scheme)
+        last = ", the deepest tried" if most == max(found) else ""
+        init = standard(key).grid.base.init
+        parts.append(f"{INITS.label(init)} initialisation: up to {most} blocks{last}")
+        where = map_address(found[most].map if most else key)
     return Finding("; ".join(parts), where) if parts else None
 
 

@@ -24,6 +24,7 @@ class Standard:
 
 DEPTHS = "2,4,8,16,32,64"
 RATES = "0.0001,0.0003,0.001,0.003,0.01,0.03,0.1"
+HIGH = "0.03,0.1,0.3,1"
 
 MAPS: Registry[Standard] = Registry(
     "map",
@@ -42,6 +43,22 @@ MAPS: Registry[Standard] = Registry(
             "The same depths and learning rates, with branches that start about 2.3 times as strong.",
             {"scheme": "post,deepnorm,pre,peri,none", "init": "xavier", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
+            "depth", "lr",
+        ),
+        Standard(
+            "high",
+            "Higher rates",
+            "The two placements that stand the highest rates: where does each end?",
+            {"scheme": "pre,peri", "init": "torch,xavier", "depth": DEPTHS, "lr": HIGH,
+             "steps": "150", "seeds": "3"},
+            "depth", "lr",
+        ),
+        Standard(
+            "deep",
+            "24 and 96 blocks",
+            "With Xavier, at the rates that the page Choose compares: which placements train deeper?",
+            {"scheme": "deepnorm,pre,peri", "init": "xavier", "depth": "24,96",
+             "lr": "0.001,0.003,0.01,0.03", "steps": "150", "seeds": "3"},
             "depth", "lr",
         ),
         Standard(

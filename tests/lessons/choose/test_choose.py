@@ -19,6 +19,7 @@ from normviz.formats import listed
 from normviz.home import shipped
 from normviz.lessons.choose import confusions, facts, picks
 from normviz.lessons.choose.answers import (
+    DEEPER,
     GUESSES,
     MAP,
     MODERN,
@@ -27,6 +28,7 @@ from normviz.lessons.choose.answers import (
     as_params,
     decode,
     depths,
+    map_of,
     measured_at,
     options,
 )
@@ -116,9 +118,11 @@ def test_numbers_of_a_placement_are_those_of_the_file(scheme: str, key: str, dep
 
 def test_all_depths_are_compared_with_one_norm_at_the_same_rates() -> None:
     """So no answer changes because one map goes on to higher rates, or has another norm."""
-    assert len({(row[0].norm, row[0].qk_norm, row[0].init) for row in raw(MAP)}) == 1
+    rows = [*raw(MAP), *raw(DEEPER)]
+    assert len({(row[0].norm, row[0].qk_norm, row[0].init) for row in rows}) == 1
+    assert {24, 96} <= {*depths()} == {row[0].depth for row in rows}
     for depth in depths():
-        assert set(GUESSES) <= {row[0].lr for row in raw(MAP) if row[0].depth == depth}
+        assert set(GUESSES) <= {row[0].lr for row in rows if row[0].depth == depth}
     for answers in default_answers():
         it = ranked(answers)
         assert {*it.rates, *(one.best for one in it.tied)} <= set(GUESSES)
@@ -130,7 +134,7 @@ def test_the_rates_that_are_compared_lie_around_the_best_ones() -> None:
         min(settled, key=lambda lr: median(s.point.capped for s in it.rates[lr]))
         for depth in depths()
         for scheme in standard(MAP).words["scheme"].split(",")
-        if (it := facts.measured(MAP, scheme, depth=depth, warmup=0))
+        if (it := facts.measured(map_of(depth), scheme, depth=depth, warmup=0))
         if (settled := [lr for lr, mark in it.marks.items() if mark == "trains"])
         and len(settled) > 1
     }
@@ -145,7 +149,7 @@ def default_answers() -> list[Answers]:
 def test_a_rate_has_the_mark_that_the_map_gives_its_cell() -> None:
     """0.1 was a tick here and a triangle there."""
     seen = set()
-    for key in (MAP, MODERN):
+    for key in (MAP, DEEPER, MODERN):
         asked = standard(key)
         points = [one.point for one in facts.cells(key)]
         shown = maps(asked.grid, points, (asked.across, asked.up))
@@ -192,7 +196,8 @@ def test_what_the_seeds_do_not_tell_apart_is_no_difference() -> None:
     for answers in default_answers():
         it = ranked(answers)
         depth = measured_at(answers)
-        cells = {one.scheme: by_rate(one.scheme, depth, MAP) for one in (*it.tied, *it.behind)}
+        key = map_of(depth)
+        cells = {one.scheme: by_rate(one.scheme, depth, key) for one in (*it.tied, *it.behind)}
 
         def end(one: facts.Measured, over: tuple[float, ...], cells=cells) -> np.ndarray:
             rows = cells[one.scheme]
@@ -256,7 +261,7 @@ def test_the_scope_is_that_of_the_runs() -> None:
     for answers in default_answers():
         depth = measured_at(answers)
         (settings,) = {
-            (row[0].width, row[0].steps) for row in raw(MAP) if row[0].depth == depth
+            (row[0].width, row[0].steps) for row in raw(map_of(depth)) if row[0].depth == depth
         }  # fmt: skip
         width, steps = settings
         said = guide(answers).scope
@@ -270,8 +275,12 @@ def test_the_scope_is_that_of_the_runs() -> None:
             "carry a rate over to another size was not measured" in x for x in guide(answers).limits
         )
     assert (
-        "More than 64 blocks: not measured. This is for 64." in guide(Answers(depth="more")).limits
+        "More than 96 blocks: not measured. This is for 96." in guide(Answers(depth="more")).limits
     )
+    for depth in ("24", "96"):
+        limits = guide(Answers(depth=depth)).limits
+        assert f"Post-LN and No norm with {depth} blocks: not measured." in limits
+    assert not any("Post-LN and No norm with" in it for it in guide(Answers(depth="64")).limits)
 
 
 def every_answer() -> list[Answers]:
@@ -341,8 +350,9 @@ def test_the_deepest_stack_is_that_of_the_files() -> None:
     for key, scheme in (("torch", "post"), ("xavier", "post"), ("xavier", "deepnorm")):
         good = [
             depth
-            for depth in (2, 4, 8, 16, 32, 64)
-            for seeds in by_rate(scheme, depth, key).values()
+            for depth in (2, 4, 8, 16, 24, 32, 64, 96)
+            for name in ((key, DEEPER) if key == MAP else (key,))
+            for seeds in by_rate(scheme, depth, name).values()
             if median(map(capped, seeds))
             <= (seeds[0][3]["chance"] + seeds[0][3]["floor"]) / 2
         ]  # fmt: skip
@@ -482,7 +492,10 @@ def test_answers_come_back_from_their_link() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"depth": ["7"]}, "The link gives depth '7', allowed is 2, 4, 8, 16, 32, 64, more"),
+        (
+            {"depth": ["7"]},
+            "The link gives depth '7', allowed is 2, 4, 8, 16, 24, 32, 64, 96, more",
+        ),
         ({"model": ["nobody"]}, "allowed is a model of the census"),
         ({"tuned": ["yes", "no"]}, "The link gives tuned 2 times, allowed is once"),
         ({"colour": ["red"]}, "The link also names 'colour'"),

@@ -104,6 +104,13 @@ def test_fewer_than_half_of_the_rows_end_at_the_largest_rate_tried(maps_of: Maps
     assert rows[1]["64"] == "0.03 (0.01 to 0.1)" and rows[2]["64"] == "≥ 0.1"  # Pre-LN and Peri-LN
 
 
+def test_no_row_ends_at_the_largest_rate_tried_once_higher_ones_are(maps_of: Maps) -> None:
+    rows = edge_rows(standard("high").grid, maps_of("high"), "depth")
+    texts = [text for edges in rows.values() for text in edges.values()]
+    assert len(texts) == 24
+    assert not any("≥" in text or "more" in text or "none" in text for text in texts)
+
+
 def test_peri_ln_trains_in_every_cell_from_a_thousandth(maps_of: Maps) -> None:
     cells = by_place(standard("torch").grid, of(maps_of("torch"), "peri"))
     at_least = [seeds for seeds in cells.values() if seeds[0].cell.config.lr >= 1e-3]
