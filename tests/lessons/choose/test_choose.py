@@ -214,8 +214,13 @@ def test_what_the_seeds_do_not_tell_apart_is_no_difference() -> None:
             half = 4.303 * apart.std(ddof=1) / len(apart) ** 0.5
             return bool(apart.mean() < EQUAL or apart.mean() - half <= 0)
 
-        assert EQUAL == 0.02 and len(ends) >= 2 and all(map(is_none, ends.values()))
+        assert EQUAL == 0.02 and all(map(is_none, ends.values()))
         answer = guide(answers)
+        if len(ends) == 1:  # DeepNorm ends lower with 96 blocks, each at its best rate
+            assert (depth, answers.tuned, answer.headline) == (
+                96, "yes", "Lowest loss at this size: DeepNorm",
+            )  # fmt: skip
+            continue
         names = [SCHEMES.label(one.scheme) for one in it.tied]
         assert answer.headline == f"No difference measured at this size: {listed(names)}"
         assert [pick.label for pick in answer.picks] == names
@@ -450,7 +455,7 @@ def test_an_answer_begins_with_a_plain_word_that_the_results_give(
     assert said["warmup"] == "No: without one, 10 blocks of Pre-LN train at 4 of the 4 rates tried."
     assert said["speed"].startswith("No. In a whole training step RMSNorm (library) takes 1.03")
     assert said["users"].startswith("No: 136 of 226 stacks")
-    assert said["none"].startswith("Only in shallow models: ") and "up to 4 blocks" in said["none"]
+    assert said["none"].startswith("Only in shallow models: ") and "up to 4 of up to 64 blocks" in said["none"]
     assert said["early"].startswith("Early in Pre-LN") and "; late in Post-LN" in said["early"]
     assert said["carry"].startswith("Not measured for width, steps or data")
     assert said["placement"].startswith("No: RMSNorm is a norm, which says what is computed")
