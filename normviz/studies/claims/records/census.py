@@ -178,7 +178,7 @@ CLAIMS = (
         },
         (
             Part("Another placement is more frequent", Fact("lead", low=1)),
-            Part(f"It is in decoders since {MODERN} too", Fact("lead_modern", low=1)),
+            Part(f"It is more frequent in decoders since {MODERN} too", Fact("lead_modern", low=1)),
         ),
         "Of {all} stacks of language models, {both} have norms before and after each branch, and {pre} are "
         "Pre-LN. The most frequent other placement leads by {lead} even if every undecided stack had "
@@ -186,6 +186,7 @@ CLAIMS = (
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
         everyday=True,
+        changed="That the second part's title says more frequent was said after a first result.",
         question="models",
         finding=(
             "tt",
