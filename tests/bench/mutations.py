@@ -624,8 +624,8 @@ MUTATIONS = (
     ),
     Mutation(
         "falling-runs-decide", "normviz/studies/claims/rule.py",
-        "product(*((measured, lower) for _, measured, lower in choices))",
-        "product(*((measured, measured) for _, measured, lower in choices))",
+        "product(*((numbers[name], fallen[name]) for name in names))",
+        "product(*((numbers[name], numbers[name]) for name in names))",
         "disabled check: a run that still fell decides a claim", "tests/studies/claims/test_claims.py",
     ),
     Mutation(
