@@ -32,7 +32,7 @@ from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.sentences import chip
-from normviz.studies.claims.stored import shipped_check, shipped_result
+from normviz.studies.claims.stored import shipped_result
 from normviz.studies.maps import grid_of
 from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import DEPTHS, HIGH, MAPS, RATES
@@ -136,18 +136,14 @@ def claims_check() -> None:
 
 
 def verdicts() -> None:
-    """Of each claim the verdict before 27 November 2026 and now, what the third set of seeds says, and why it
-    changed."""
+    """Of each claim the verdict before 27 November 2026 and now, and why it changed."""
     before = json.loads(BEFORE.read_text())
-    print(
-        "| claim | about | before | now | third set | why it changed |\n|---|---|---|---|---|---|"
-    )
+    print("| claim | about | before | now | why it changed |\n|---|---|---|---|---|")
     for claim in CLAIMS:
-        result, third = shipped_result(claim), shipped_check(claim)
         was = before.get(claim.key, {"before": "new", "why": ""})
-        now, check = (chip(claim, it) if it else "not run" for it in (result, third))
+        now = chip(claim, shipped_result(claim))
         why = was["why"] if was["before"] != now else ""
-        print(f"| {claim.key} | {claim.label} | {was['before']} | {now} | {check} | {why} |")
+        print(f"| {claim.key} | {claim.label} | {was['before']} | {now} | {why} |")
 
 
 def attacks() -> None:
