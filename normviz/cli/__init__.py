@@ -32,7 +32,8 @@ COMMANDS = {
     ),
     "export": (
         "export",
-        "Export stored runs: tables, settings, a script that repeats them, or a replay in one file.",
+        "Export stored runs: tables, settings, a script that repeats them, a replay in one file, or a "
+        "figure of loss and layers for a paper.",
     ),
     "export-site": (
         "export",

@@ -247,8 +247,8 @@ def test_a_claim_is_stopped_by_who_asked_for_it(
     become("b")
     theirs = claims(claim="E15")
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]
-    long = claims(claim="E3")
-    assert long.button(key="run_E3").disabled and "this shared server gives it up to" in captions(
+    long = claims(claim="E24")
+    assert long.button(key="run_E24").disabled and "this shared server gives it up to" in captions(
         long
     )
 

@@ -637,7 +637,7 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
         press(page, "train")
         wait_for(lambda: "loss" in chip(page, 0))
         (run,) = (it.id for it in runs(store, 90))
-        page.get_by_text("Earlier runs").click()
+        page.get_by_role("link", name="History").click()
         page.locator(f".st-key-pick_{run} input").press("Space")
         idle(page)
         press(page, "reopen")
