@@ -45,6 +45,7 @@ INSIDE = {
     "normviz/own_model/watch.py": "IPython and rich, for who shows the run there",
     "normviz/result.py": "pandas, PyArrow and Altair, for who takes a file away",
     "normviz/export/vega.py": "vl-convert, for the process that draws a picture",
+    "normviz/export/figure.py": "vl-convert, which only a figure as PDF needs",
     "normviz/player/bundle.py": "vl-convert, for who makes the player's script anew",
     "normviz/native/library.py": "NumPy, to ask for the CPU's instructions",
     "normviz/model/corpora.py": "0.7 MB of text, for who trains on it",
