@@ -105,7 +105,7 @@ def test_a_finished_duel_replays_and_others_train_without_a_network(
         page.wait_for_function(at)
         assert [page.locator(f"#verdict{i}").inner_text() for i in (0, 1)] == ["paused"] * 2
         before = page.evaluate("live.granted")
-        page.get_by_role("button", name="Step").click()
+        page.get_by_role("button", name="Step", exact=True).click()
         page.wait_for_function(f"{at} && live.granted === {before + 1}")
         page.locator("#rate").fill("0.01")
         page.locator("#rate").blur()

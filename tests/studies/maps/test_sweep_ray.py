@@ -117,7 +117,7 @@ def test_a_lost_cluster_gets_a_sentence(nodes: Nodes, tmp_path: Path) -> None:
         wait_for(nodes.head.training, "a cell in progress")
         nodes.kill()
         code, _, err = driver.end()
-    assert code == 2
+    assert code == 2, err
     last = err.splitlines()[-1]
     assert "has no node that can train" in last and "`ray start --head`" in last
     assert open_cells(Store(tmp_path), RunConfig(**CELL, steps=20000)) is None
