@@ -159,8 +159,8 @@ def check(
     as_json_: Json = False,
 ) -> None:
     """Run claims again on other seeds than those that judge, and list the verdicts that change. Without keys:
-    what the third set of seeds that ships says, where one of the two that judge says another thing alone than
-    both together, and how many decided parts stay so after a correction for many parts.
+    where one of the two sets of seeds that ship says another thing alone than both together, what a third set
+    says where it was run, and how many decided parts stay so after a correction for many parts.
     """
     if keys:
         _compare(followed(read_keys(keys), data, seeds, processes, first), first, as_json_)

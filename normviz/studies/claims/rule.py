@@ -585,7 +585,7 @@ def _few(values: Sequence[float], needed: int) -> Judgement | None:
 
 
 def _variance(drawn: NDArray[Any]) -> float:
-    """Of the mean over the seeds, of which each draw has one; as many as the seeds would be without bias."""
+    """Of the mean over the seeds, from draws of them; n / (n - 1) makes up for drawing from n."""
     n = drawn.shape[1]
     return float(np.var(np.mean(drawn, axis=1))) * n / (n - 1)
 
