@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-FROM = {"inspect_model": "anatomy", "movable": "move", "MoveError": "move", "duel": "lanes"}
+FROM = {"inspect": "anatomy", "movable": "move", "MoveError": "move", "duel": "lanes"}
 """What this package offers, with the module that has it; imported on first use, since it needs torch."""
 
 

@@ -19,35 +19,22 @@ SHOWN = 6
 """Formulas of a stack that are shown."""
 
 
-def inspect_model(
-    model: nn.Module,
+def inspect(
+    model: nn.Module | str,
     inputs: Any = None,
     *,
     blocks: str | None = None,
     name: str = "",
     optimizer: Any = None,
 ) -> Anatomy:
-    """The anatomy of a model, from a forward pass on small inputs.
-
-    `inputs` is an input of the model, or a table of them by name, where it needs others than tokens;
-    `blocks` the path of its list of blocks, where that can't be told. The model's state, mode and
-    random generators stay as they are. Raises ValueError with a sentence.
-    """
-    traced = trace_model(model, source.inputs_of(model, inputs), blocks)
-    return anatomy_of(model, traced, name, optimizer)
-
-
-def inspect(
-    model: nn.Module | str,
-    inputs: Any = None,
-    *,
-    blocks: str | None = None,
-    optimizer: Any = None,
-) -> Anatomy:
-    """The anatomy of a model, given itself or named as for `normviz inspect`: see `inspect_model`.
+    """The anatomy of a model, given itself or named as for `normviz inspect`, from a forward pass on small
+    inputs.
 
     A model may be a whole one, one block, a bare Sequential of blocks, or a module that goes through lists of
-    sublayers itself. Raises ValueError with a sentence.
+    sublayers itself. `inputs` is an input of the model, or a table of them by name, where it needs others
+    than tokens; `blocks` the path of its list of blocks, where that can't be told; `name` what it is called
+    in the result. The model's state, mode and random generators stay as they are. Raises ValueError with a
+    sentence.
     """
     if isinstance(model, str):
         return inspect_named(model, blocks)
@@ -56,7 +43,8 @@ def inspect(
             f"model is a {type(model).__name__}: give a torch.nn.Module, a model type such as "
             '"qwen3", the path of a config.json, or "file.py:function"'
         )
-    return inspect_model(model, inputs, blocks=blocks, optimizer=optimizer)
+    traced = trace_model(model, source.inputs_of(model, inputs), blocks)
+    return anatomy_of(model, traced, name, optimizer)
 
 
 def inspect_named(named: str, blocks: str | None = None) -> Anatomy:

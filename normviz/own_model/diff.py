@@ -60,7 +60,7 @@ def diff(a: nn.Module | str, b: nn.Module | str, inputs: Any = None) -> Differen
 
     Placement, formulas, norms with eps and scale, gains, and for models with values the stream that leaves
     each block and the gradient at it, of the mean square of the output, on the same input (relative
-    differences of L2 norms; up to 1e-4 counts as the same). `inputs` is as for `inspect_model`; token
+    differences of L2 norms; up to 1e-4 counts as the same). `inputs` is as for `inspect`; token
     numbers and floating numbers without it are drawn. Raises ValueError with a sentence.
     """
     left, right = _Side(a, inputs), _Side(b, inputs)

@@ -56,7 +56,7 @@ def move(
     Attention and FFN keep their modules and weights. A norm is taken over where the new placement has one in
     the same slot; elsewhere there are new ones of the same class, or what `norm` makes of a width. Gains are
     those of the scheme's record. Weights are not rescaled. Moving back gives the norms back. `inputs` and
-    `blocks` are as for `inspect_model`. Raises MoveError.
+    `blocks` are as for `inspect`. Raises MoveError.
     """
     scheme = _scheme(to)
     copy = deepcopy(model)

@@ -16,7 +16,7 @@ import pytest
 from crossing_kit import case
 from typer.testing import CliRunner
 
-from normviz import RunConfig, inspect_model
+from normviz import RunConfig, inspect
 from normviz.catalog import SCHEMES
 from normviz.cli import main
 from normviz.export import script
@@ -106,7 +106,7 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
 def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(CODE)
-    inspect_model(runpy.run_path(str(path))["build"]())  # as in a notebook
+    inspect(runpy.run_path(str(path))["build"]())  # as in a notebook
     assert {os.environ[name] for name in HUB} == {"0"}
     for named, offline in ((f"{path}:build", "0"), ("qwen33", "1")):
         CliRunner().invoke(main, ["inspect", named])

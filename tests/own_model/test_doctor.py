@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from own_model_kit import exported
 from torch import Tensor, nn
 
-from normviz import inspect_model
+from normviz import inspect
 
 D, H, T, L = 32, 4, 24, 4
 
@@ -351,8 +351,8 @@ def test_a_seeded_bug_is_found_at_its_line(bug: str) -> None:
     make, name, where, said = BUGS[bug]
     model = make()
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    found = [finding for finding in inspect_model(model).findings if finding.name == name]
-    assert len(found) == 1, inspect_model(model).lint
+    found = [finding for finding in inspect(model).findings if finding.name == name]
+    assert len(found) == 1, inspect(model).lint
     place = f"test_doctor.py:{LINES[where]}" if where in LINES else where
     assert place in found[0].where and re.search(said, found[0].measured), found[0]
     assert found[0].mend
@@ -435,14 +435,14 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.mark.parametrize("sound", SOUND)
 def test_a_sound_model_is_left_alone(sound: str) -> None:
-    assert inspect_model(SOUND[sound]()).lint == ()
+    assert inspect(SOUND[sound]()).lint == ()
 
 
 def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> None:
     for block, final, said in ((Pre, True, ""), (Post, False, "pulls the scale of 8 norms to 0")):
         model = Model(block, final)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1)
-        lint = inspect_model(model, optimizer=optimizer).lint
+        lint = inspect(model, optimizer=optimizer).lint
         assert (said in lint[0] and "half in 6,931 steps" in lint[0]) if said else not lint
         groups: list[dict[str, Any]] = [
             {
@@ -451,7 +451,7 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
             }
             for matrix, decay in ((True, 0.1), (False, 0.0))
         ]
-        assert inspect_model(model, optimizer=torch.optim.AdamW(groups)).lint == ()
+        assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
 
 
 @pytest.mark.slow
@@ -460,4 +460,4 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
 )
 def test_exported_code_is_left_alone(scheme: str) -> None:
     it: SimpleNamespace = exported(scheme)
-    assert inspect_model(it.model, it.tokens).lint == ()
+    assert inspect(it.model, it.tokens).lint == ()

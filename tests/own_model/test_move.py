@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 import normviz
 from normviz.config import RunConfig
 from normviz.model.data import make_task
-from normviz.own_model import MoveError, duel, inspect_model, movable
+from normviz.own_model import MoveError, duel, inspect, movable
 from normviz.runs.store import Store
 
 TOKENS = torch.arange(32).view(2, 16) % 50
@@ -36,7 +36,7 @@ def test_there_and_back_gives_the_same_logits_bit_for_bit(
         with case(to):
             moved = normviz.move(model, to)
             assert not torch.equal(before, moved(input_ids=TOKENS).logits)
-            stack = inspect_model(moved).main
+            stack = inspect(moved).main
             assert to in (stack.placement, *stack.alike)
             assert torch.equal(before, normviz.move(moved, here)(input_ids=TOKENS).logits)
     assert torch.equal(before, model(input_ids=TOKENS).logits)
@@ -49,7 +49,7 @@ def test_our_own_code_can_be_moved_to_every_placement_that_move_knows() -> None:
     for to in movable():
         with case(to):
             moved = normviz.move(it.model, to, inputs=it.tokens)
-            (stack,) = inspect_model(moved, it.tokens).stacks
+            (stack,) = inspect(moved, it.tokens).stacks
             assert to in (stack.placement, *stack.alike)
             moved(it.tokens).square().sum().backward()
             assert all(p.grad is not None for p in moved.blocks.parameters())
@@ -66,7 +66,7 @@ def test_every_pair_of_six_placements_there_and_back(here: str) -> None:
     for there in SIX:
         with case(there):
             moved = normviz.move(it.model, there, inputs=it.tokens)
-            (stack,) = inspect_model(moved, it.tokens).stacks
+            (stack,) = inspect(moved, it.tokens).stacks
             assert there in (stack.placement, *stack.alike)
             back = normviz.move(moved, here, inputs=it.tokens)
             assert torch.equal(before, back(it.tokens))
@@ -92,7 +92,7 @@ def test_an_encoder_of_torch_is_moved(first: bool, to: str) -> None:
     """Also in evaluation, where torch takes a way past its modules; what comes out is torch's own layer."""
     model, here = Encoder(first), "pre" if first else "post"
     moved = normviz.move(model, to)
-    assert inspect_model(moved).main.placement == to
+    assert inspect(moved).main.placement == to
     if to != "peri":
         other = Encoder(not first)
         other.load_state_dict(model.state_dict())

@@ -14,7 +14,7 @@ from torch import nn
 
 from normviz.catalog import NORMS, SCHEMES
 from normviz.own_model import doctor
-from normviz.own_model.anatomy import inspect_model, trace_model
+from normviz.own_model.anatomy import inspect, trace_model
 from normviz.own_model.source import inputs_of
 from normviz.own_model.stack import StackNotFound, find_stacks
 
@@ -27,7 +27,7 @@ def test_our_own_code_is_named_right() -> None:
     for scheme in SCHEMES:
         with case(scheme.key):
             it = exported(scheme.key)
-            (stack,) = inspect_model(it.model, it.tokens).stacks
+            (stack,) = inspect(it.model, it.tokens).stacks
             told = {stack.placement, *stack.alike}
             assert told >= {scheme.key} if scheme.key in ONE_STREAM else told == {None}
             assert bool(stack.why) == (stack.placement is None)
@@ -41,7 +41,7 @@ def test_our_own_norms_are_named_right() -> None:
     for norm in NORMS:
         with case(norm.key):
             it = exported("pre", depth=2, norm=norm.key)
-            (stack,) = inspect_model(it.model, it.tokens).stacks
+            (stack,) = inspect(it.model, it.tokens).stacks
             told = {"none": None, "tapernorm": "rmsnorm"}.get(norm.key, norm.key)
             assert stack.norm_key == told
 
@@ -50,7 +50,7 @@ def test_qk_norm_is_told_from_the_path_to_the_logits() -> None:
     for qk_norm, told in (("off", "none"), ("head", "head"), ("full", "full")):
         with case(qk_norm):
             it = exported("pre", depth=2, qk_norm=qk_norm)
-            (stack,) = inspect_model(it.model, it.tokens).stacks
+            (stack,) = inspect(it.model, it.tokens).stacks
             assert stack.qk_norm == told
 
 
@@ -87,7 +87,7 @@ class Model(nn.Module):
 def test_names_are_not_trusted_and_the_model_stays_as_it_is() -> None:
     model = Model().train()
     before, random = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
-    (stack,) = inspect_model(model).stacks
+    (stack,) = inspect(model).stacks
     assert (stack.placement, stack.path, stack.final_norm) == ("pre", "things", "end")
     assert model.training and torch.equal(torch.get_rng_state(), random)
     assert all(torch.equal(value, before[k]) for k, value in model.state_dict().items())
@@ -107,18 +107,18 @@ def test_a_hint_that_names_no_list_is_a_sentence() -> None:
 @pytest.mark.slow
 def test_lint_says_what_the_trace_shows() -> None:
     model = hugging("gpt2")
-    assert inspect_model(model).lint == ()
+    assert inspect(model).lint == ()
     model.transformer.ln_f = nn.Identity()
     model.transformer.h[0].ln_1.weight.requires_grad_(False)
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
-    said = "\n".join(inspect_model(model, optimizer=optimizer).lint)
+    said = "\n".join(inspect(model, optimizer=optimizer).lint)
     assert "without a final norm" in said and "is frozen while matrices train" in said
     assert "weight decay" not in said  # a matrix follows each
     class_of = type(model.transformer.h[0].ln_1)
     model.transformer.ln_f = nn.Sequential(class_of(32), class_of(32))
     for block in model.transformer.h:
         block.ln_1 = nn.Sequential(nn.RMSNorm(32, 1e-12), nn.RMSNorm(32, 0.0))
-    said = "\n".join(inspect_model(model).lint)
+    said = "\n".join(inspect(model).lint)
     assert "two norms in a row" in said and "a token of zeros gives NaN" in said
 
 
@@ -142,7 +142,7 @@ class Staged(Model):
 
 def test_a_final_norm_is_missed_only_where_nothing_further_on_normalises_the_stream() -> None:
     """Not at the end of a stage that other blocks follow, nor before a norm of the pooled stream."""
-    pooled, bare = (inspect_model(Staged(end)) for end in (nn.LayerNorm(8), nn.Identity()))
+    pooled, bare = (inspect(Staged(end)) for end in (nn.LayerNorm(8), nn.Identity()))
     assert [it.path for it in pooled.stacks] == ["things", "more"] and pooled.lint == ()
     (said,) = bare.lint
     assert said.startswith("more: Pre-LN without a final norm: the stream leaves the last block")
@@ -153,7 +153,7 @@ def test_lint_knows_how_deep_post_ln_was_measured() -> None:
     """The shipped maps end at 64 blocks, and Post-LN trains at some rate up to 32."""
     it = exported("post", 2, width=8, heads=1, seq_len=4)
     traced = trace_model(it.model, inputs_of(it.model, it.tokens))
-    found = inspect_model(it.model, it.tokens)
+    found = inspect(it.model, it.tokens)
     for blocks, words in (
         (32, None),
         (
@@ -174,10 +174,10 @@ def test_lint_knows_branches_that_are_made_smaller_twice() -> None:
     with torch.no_grad():
         for p in matrices.values():
             p.normal_(0, 0.02)
-        assert inspect_model(it.model, it.tokens).lint == ()
+        assert inspect(it.model, it.tokens).lint == ()
         last = [*matrices][-1]
         matrices[last].mul_((2 * 4) ** -0.5)
-    (said,) = inspect_model(it.model, it.tokens).lint
+    (said,) = inspect(it.model, it.tokens).lint
     assert f"{last} also starts at 1/sqrt(2L)" in said and "made smaller twice" in said
 
 
@@ -197,7 +197,7 @@ class Doubled(Block):
 
 
 def test_a_shape_is_no_value_and_a_sum_of_two_streams_has_no_name() -> None:
-    (biased,), (doubled,) = (inspect_model(Model(kind)).stacks for kind in (Biased, Doubled))
+    (biased,), (doubled,) = (inspect(Model(kind)).stacks for kind in (Biased, Doubled))
     assert biased.placement == "pre" and biased.formulas == ("FFN: x + F(N(x))",)
     assert doubled.placement is None and "added to a sum that has it already" in doubled.why
 
@@ -300,7 +300,7 @@ class Forked(Parallel):
 def test_each_branch_is_named_by_what_it_computes(
     kind: type[nn.Module], formulas: tuple[str, ...]
 ) -> None:
-    (stack,) = inspect_model(Model(kind)).stacks
+    (stack,) = inspect(Model(kind)).stacks
     assert stack.formulas == formulas
 
 
@@ -313,7 +313,7 @@ def test_what_mixes_tokens_without_attention_is_neither_attention_nor_an_ffn(
             x = x + self.mix(self.norm(x))
             return x + self.down(torch.relu(self.up(self.norm(x))))
 
-    (stack,) = inspect_model(Model(Alone)).stacks
+    (stack,) = inspect(Model(Alone)).stacks
     assert stack.formulas == ("mixer: x + M(N(x))", "FFN: x + F(N(x))")
     assert (stack.placement, stack.exact) == ("pre", True)
 
@@ -379,7 +379,7 @@ def test_blocks_that_are_called_past_their_hooks_are_followed_and_channels_may_c
     None
 ):
     model = Direct(Turned)
-    (stack,) = inspect_model(model).stacks
+    (stack,) = inspect(model).stacks
     assert (stack.placement, stack.width, stack.norm_key) == ("post", 8, "layernorm")
     assert stack.norms[0].gain == "gamma" and stack.norms[0].start == 1
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
@@ -387,7 +387,7 @@ def test_blocks_that_are_called_past_their_hooks_are_followed_and_channels_may_c
 
 
 def test_a_norm_may_give_a_tuple_and_hides_no_sum() -> None:
-    (tupled,), (summed,) = (inspect_model(Model(kind)).stacks for kind in (Tupled, Summed))
+    (tupled,), (summed,) = (inspect(Model(kind)).stacks for kind in (Tupled, Summed))
     assert (tupled.placement, tupled.norm_key) == ("post", "layernorm")
     assert (summed.placement, summed.norm_key) == ("post", "layernorm")
 
@@ -437,7 +437,7 @@ PRE: Run = lambda m, x: x + m.g(m.b(x))  # noqa: E731
     ],
 )  # fmt: skip
 def test_where_the_norm_stands_decides(placement: str | None, run: Run) -> None:
-    (stack,) = inspect_model(Model(lambda: Body(run, 1))).stacks
+    (stack,) = inspect(Model(lambda: Body(run, 1))).stacks
     assert stack.placement == placement and bool(stack.why) == (placement is None)
 
 
@@ -456,5 +456,5 @@ def test_a_number_on_a_stream_that_is_read_through_norms_changes_no_placement(
     scale: int, placement: str | None, run: Run
 ) -> None:
     """A vector does, and so does a number where the stream is read as it is."""
-    (stack,) = inspect_model(Model(lambda: Body(run, scale))).stacks
+    (stack,) = inspect(Model(lambda: Body(run, scale))).stacks
     assert stack.placement == placement

@@ -30,7 +30,7 @@ CODEC = Codec((KIND,), version="")
 FIRST = "llama"
 LOOK = """import normviz
 
-print(normviz.inspect_model(model))
+print(normviz.inspect(model))
 # the same model with its norms elsewhere
 peri = normviz.move(model, "peri")"""
 WATCH = """import normviz
