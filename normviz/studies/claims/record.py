@@ -190,8 +190,8 @@ class Claim:
 
     @cached_property
     def scope(self) -> str:
-        """What all its runs share, for a chip: "Xavier, Markov chain, within 200 steps"; of a claim
-        without runs what was counted, of a timing where it was measured."""
+        """What all its runs share and their sizes, for a chip: "Xavier, Markov chain, depth 6 to 48, width
+        32, within 200 steps"; of a claim without runs what was counted, of a timing where it was measured."""
         if not self.arms:
             return f"models of transformers {census().transformers}"
         if self.is_timing:
@@ -202,6 +202,9 @@ class Claim:
             for field in ("init", "task")
             if len({getattr(lane, field) for lane in lanes}) == 1
         ]
+        for size in ("depth", "width"):
+            ends = sorted({getattr(lane, size) for lane in lanes})
+            shared.append(f"{size} {' to '.join(map(str, dict.fromkeys((ends[0], ends[-1]))))}")
         steps = max(lane.steps for lane in lanes)
         shared.append(f"within {steps} steps" if steps else "before training")
         return ", ".join(shared)

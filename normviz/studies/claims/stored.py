@@ -167,7 +167,7 @@ def held_out_tokens(claim: Claim) -> set[int]:
     return {
         config.batch * config.seq_len * config.held_out_batches
         for config in configs
-        if not TASKS[config.task].classes
+        if config.steps and not TASKS[config.task].classes
     }
 
 

@@ -75,6 +75,7 @@ from normviz.studies.claims.stored import (
     ClaimResult,
     explained,
     folder,
+    held_out_tokens,
     number_sentences,
     pooled,
     shipped_lanes,
@@ -526,6 +527,19 @@ def test_seeds_of_the_same_placements_do_not_make_their_correlation_surer() -> N
     assert "Each seed trains the same eight placements" in explained(claim, found)
 
 
+def test_a_scope_has_the_sizes_of_the_runs() -> None:
+    scopes = [CLAIMS[key].scope for key in ("C3", "C5")]
+    assert scopes == [
+        "Xavier, Markov chain, depth 6 to 96, width 64, before training",
+        "Xavier, Markov chain, depth 10, width 32, within 800 steps",
+    ]
+
+
+def test_held_out_tokens_are_those_of_runs_that_train() -> None:
+    assert any(cell.config.steps == 0 for cell in CLAIMS["C17"].cells(1))
+    assert held_out_tokens(CLAIMS["C17"]) == {4096}
+
+
 @pytest.mark.slow
 def test_every_record_is_whole() -> None:
     for claim in CLAIMS:
@@ -536,6 +550,9 @@ def test_every_record_is_whole() -> None:
 def whole(claim: Claim) -> None:
     assert claim.seeds >= 3 or not claim.arms
     assert claim.sentence.endswith(".") and claim.source and claim.label
+    assert len({claim.arm_label(arm) for arm in claim.arms}) == len(claim.arms), (
+        "a figure names each arm"
+    )
     assert 1 <= len(shipped_lanes(claim)) <= 4 or not claim.arms
     assert not claim.lab or all(lane.steps > 0 for lane in shipped_lanes(claim)), (
         "no run is at step 0"
@@ -614,7 +631,11 @@ def test_no_number_of_a_result_is_typed() -> None:
 
 KNOWN = {
     "C2": {"1.25"},  # of the embedding: N(0, 1) and N(0, 0.25)
+    "C5": {"3.32"},  # chance of the Markov task
+    "C6": {"0.01", "0.001"},  # the lab's rates
     "C8": {"1.4"},  # ln 96 / ln 24
+    "C9": {"3.32"},  # chance of the Markov task
+    "C12": {"128"},  # sequences that judge
     "C18": {"512"},  # tokens: 8 sequences of 64
     "C21": {"64"},  # bits
     "C22": {"0.02", "0.1"},  # the lab's standard deviations
