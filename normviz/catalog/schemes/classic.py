@@ -134,9 +134,9 @@ SCHEMES = (
         family="Pre-LN and Post-LN",
         sentence="Post-LN whose matrices in block b start 1 / (L - b + 1) times as large: the lower, "
         "the smaller.",
-        trouble="A probe of what harms Post-LN rather than a recipe. In the paper's encoder the top "
+        trouble="A probe of what harms Post-LN rather than a recipe. In the paper's models the top "
         "block starts with a larger gradient than in Post-LN, here with a smaller one (claim C7: 18 "
-        "blocks, 5 seeds).",
+        "blocks).",
         source="Wang et al. 2022, arXiv:2203.00555, section 3",
         slots=norm_after_the_sum,
         final_norm=False,

@@ -177,10 +177,10 @@ def rate(arm: str, words: str, **where: object) -> Number:
     return Number(f"the largest rate that trains, {words}", largest_rate(arm, **where), "g")
 
 
-def sensitivity(arm: str) -> Number:
+def sensitivity(arm: str, words: str) -> Number:
     """Learning-rate sensitivity of Wortsman et al. 2023 over the arm's rates."""
 
     def of(sample: Sample) -> float:
         return wortsman([run.point for run in sample.runs(arm)])[0]
 
-    return Number(f"learning-rate sensitivity, {arm}", of, ".3f", "nats")
+    return Number(f"learning-rate sensitivity, {words}", of, ".3f", "nats")

@@ -40,7 +40,7 @@ def within(arm: str, words: str) -> dict[str, Number]:
 CLAIMS = (
     Claim(
         "C10",
-        "B2T keeps Post-LN's gradients",
+        "B2T keeps Post-LN's gradients even",
         "The norms are where Post-LN's gradient vanishes; a connection from bottom to top that passes "
         "them by keeps it, and deep models train.",
         "Takase et al. 2023, arXiv:2206.00330",
@@ -66,8 +66,10 @@ CLAIMS = (
             "post_small": final("post_small", "Post-LN with the smaller matrices, 18 blocks"),
         },
         (
-            Part("The gradients of 24 blocks stay even", Between("half", 0.5, 2, ratio=True)),
-            Part("The gradients of 48 blocks stay even", Between("whole", 0.5, 2, ratio=True)),
+            Part("The first of 24 blocks gets half to twice the last one's gradient",
+                 Between("half", 0.5, 2, ratio=True)),
+            Part("The first of 48 blocks gets half to twice the last one's gradient",
+                 Between("whole", 0.5, 2, ratio=True)),
             Part("18 blocks train where Post-LN does not",
                  All((Most("b2t", high=HALF), Most("post", low=HALF)))),
             Part("B2T without its smaller matrices trains", Most("b2t_large", high=HALF), control=True),
@@ -77,12 +79,13 @@ CLAIMS = (
         "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
         "{whole} times with 48. With 18 blocks it ends at {b2t}, Post-LN at {post}. The scheme also starts "
         "with its blocks' matrices divided by sqrt(18), as the published code does. With matrices of the "
-        "usual size it ends at {b2t_large}; Post-LN with the smaller ones at {post_small}. Gradients inside "
-        "a block, on either side of a norm, are not recorded here. So the place where they vanish "
-        "is not tested.",
+        "usual size it ends at {b2t_large}; Post-LN with the smaller ones at {post_small}. Two things are "
+        "not tested: Post-LN's own gradients at step 0, which claim C4 has, and the place where they vanish, "
+        "as gradients inside a block, on either side of a norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
-        changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices.",
+        changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices: "
+        "the two controls came then.",
         question="depth",
         finding=(
             "ttttf",
@@ -92,9 +95,9 @@ CLAIMS = (
     ),
     Claim(
         "C11",
-        "The curse of depth",
-        "The variance of Pre-LN's output grows exponentially with depth; dividing the norm's output by "
-        "the square root of the depth (LayerNorm Scaling) tames it.",
+        "The curse of depth and LayerNorm Scaling",
+        "The variance of Pre-LN's output grows exponentially with depth; dividing each norm's output by "
+        "the square root of its block's number (LayerNorm Scaling) tames it.",
         "Sun et al. 2025, arXiv:2502.05795, lemma 3.2 and figure 4 (between linear and exponential)",
         {
             "start": {"label": "Pre-LN, step 0", "scheme": "pre", "depth": DEEP, "steps": "0"},
@@ -144,16 +147,16 @@ CLAIMS = (
         finding=(
             "fftt",
             "Within 48 blocks of Pre-LN a power law fits the variance better than an exponential; after "
-            "training its exponent is {pre_power}. With LayerNorm Scaling 48 blocks end with {lns_end} "
-            "instead of {pre_end}.",
+            "150 steps its exponent is {pre_power}. With LayerNorm Scaling the variance after 48 blocks ends "
+            "at {lns_end} instead of {pre_end}.",
         ),
     ),
     Claim(
         "C12",
-        "Deep branches can be left out",
+        "Pre-LN's deep branches can be left out",
         "In Pre-LN the deep layers can be removed at little cost, in Post-LN the early ones; LayerNorm "
         "Scaling makes the deep ones work.",
-        "Sun et al. 2025, arXiv:2502.05795; Gromov et al. 2024, arXiv:2403.17887",
+        "Sun et al. 2025, arXiv:2502.05795; of Pre-LN Gromov et al. 2024, arXiv:2403.17887",
         {
             arm: {"label": label, "scheme": arm, "init": "torch", "task": "prose_split", "depth": "8",
                   "steps": "500", "lr": "0.002", "warmup": "60", "schedule": "linear"}
@@ -177,8 +180,9 @@ CLAIMS = (
             Part("With LayerNorm Scaling the deeper half costs more than in Pre-LN",
                  Less("pre_deep", "lns_deep")),
         ),
-        "The cost of leaving out the branches of one of 8 blocks, on the tenth of the text that training "
-        "never reads. The skip path and the norms on it stay. In Pre-LN the cost's rank correlation with "
+        "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the tenth of the "
+        "text that training never reads. The skip path and the norms on it stay. The parts judge the order "
+        "of the blocks, and not whether a cost is little. In Pre-LN the cost's rank correlation with "
         "the block is {pre_rank} ({pre_first} for the first block, {pre_deep} in the deeper half), in "
         "Post-LN {post_rank} ({post_first} and {post_deep}), with LayerNorm Scaling {lns_rank} "
         "({lns_first} and {lns_deep}). With all branches the losses are {pre_loss}, {post_loss} and "
@@ -186,14 +190,15 @@ CLAIMS = (
         Strip("cost of leaving out branches (nats)",
               ("pre_first", "pre_deep", "post_first", "post_deep", "lns_first", "lns_deep")),
         seeds=8,
-        changed="Until 2026 the whole block was left out, with the norms of Post-LN's skip path, and the "
-        "loss was of the text that the model was trained on.",
+        changed="The whole block was left out, with the norms of Post-LN's skip path, and the loss was of "
+        "the text that the model was trained on.",
         lab="drop",
         question="stream",
         finding=(
             "ttf",
-            "In Pre-LN later branches cost less to leave out, in Post-LN more. LayerNorm Scaling does not "
-            "make the deeper half cost more here: {lns_deep} instead of {pre_deep}.",
+            "In Pre-LN later blocks cost less to leave out (rank correlation {pre_rank}), in Post-LN "
+            "slightly more ({post_rank}). LayerNorm Scaling does not make the deeper half cost more here: "
+            "{lns_deep} instead of Pre-LN's {pre_deep}.",
         ),
     ),
     Claim(
@@ -201,7 +206,7 @@ CLAIMS = (
         "Training without a norm",
         "With the right gains or initialisation a transformer trains without any norm and without "
         "warm-up, where a plain one without norms does not.",
-        "Bachlechner et al. 2020, arXiv:2003.04887; Huang et al. 2020 (T-Fixup)",
+        "Bachlechner et al. 2020, arXiv:2003.04887 (ReZero); Huang et al. 2020, ICML (T-Fixup)",
         {
             **{
                 arm: {"label": f"{label}, Xavier", "scheme": arm, "depth": "12,48", "steps": "300"}
@@ -221,9 +226,9 @@ CLAIMS = (
                  All((Most("rezero12", high=HALF), Most("rezero48", high=HALF)))),
             Part("T-Fixup trains 12 and 48 blocks",
                  All((Most("tfixup12", high=HALF), Most("tfixup48", high=HALF)))),
-            Part("With Xavier a plain model trains neither",
+            Part("With Xavier a plain model trains neither 12 nor 48 blocks",
                  All((Most("none12", low=HALF), Most("none48", low=HALF)))),
-            Part("With PyTorch's init a plain model trains neither",
+            Part("With PyTorch's init a plain model trains neither 12 nor 48 blocks",
                  All((Most("none_torch12", low=HALF), Most("none_torch48", low=HALF)))),
         ),
         "At a rate of 0.003 without warm-up, 12 and 48 blocks end at {rezero12} and {rezero48} with "
@@ -232,21 +237,21 @@ CLAIMS = (
         "{none48} with Xavier, and at {none_torch12} and {none_torch48} with PyTorch's smaller weights.",
         Curve("depth", FINAL, log_y=False),
         open_=(("none", {"depth": 12}), ("rezero", {"depth": 48}), ("tfixup", {"depth": 48})),
-        changed="LayerScale was an arm: it keeps its norms, and is gone. PyTorch's init was added, "
-        "with which "
-        "a shallow model without norms trains.",
+        changed="LayerScale was an arm: it keeps its norms, and is gone. PyTorch's init was added, with "
+        "which 12 blocks without norms train.",
         question="train",
         finding=(
             "tttf",
-            "ReZero and T-Fixup train 12 and 48 blocks. With Xavier a plain model without norms "
-            "trains neither; with PyTorch's init it trains 12, to {none_torch12}.",
+            "ReZero and T-Fixup train 12 and 48 blocks at a rate of 0.003. With Xavier a plain model without "
+            "norms trains neither; with PyTorch's init it trains 12, to {none_torch12}, and not 48.",
         ),
     ),
     Claim(
         "C27",
         "KEEL tolerates high rates at depth",
         "KEEL trains very deep stacks at high learning rates.",
-        "Chen and Wei 2026, arXiv:2601.19895 (alpha = 2L is from re-implementations)",
+        "Chen and Wei 2026, arXiv:2601.19895 (more than 1000 layers, and rates at which Pre-LN is unstable; "
+        "alpha = 2L is from re-implementations)",
         {
             arm: {"label": label, "scheme": arm, "depth": "48", "lr": "0.001,0.002,0.004,0.008,0.016",
                   "steps": "300"}
@@ -256,17 +261,17 @@ CLAIMS = (
             arm: Number(f"the largest rate that trains, {label}", largest_rate(arm), "g")
             for arm, label in (("keel", "KEEL"), ("pre", "Pre-LN"), ("post", "Post-LN"))
         }
-        | {"over_pre": Number("the largest rate that trains, KEEL over Pre-LN",
+        | {"over_pre": Number("the largest rate that trains of those tried, KEEL over Pre-LN",
                               over(largest_rate("keel"), largest_rate("pre")))},
         (
-            Part("KEEL trains 48 blocks at a rate of at least 0.001", Most("keel", low=0.001)),
-            Part("It trains at 0.016, the highest rate tried", Most("keel", low=0.016)),
+            Part("KEEL trains 48 blocks at one of the rates or more", Most("keel", low=0.001)),
+            Part("It trains them at 0.016, the highest rate tried", Most("keel", low=0.016)),
             Part("Its highest rate is greater than Post-LN's", LessInMost("post", "keel"), control=True),
         ),
         "With 48 blocks, 300 steps and rates from 0.001 to 0.016 a factor of 2 apart, the largest "
         "rate that "
-        "trains is {keel} for KEEL, {pre} for Pre-LN and {post} for Post-LN (0: none). No higher rate was "
-        "tried, so which of KEEL and Pre-LN tolerates more is open.",
+        "trains is {keel} for KEEL, {pre} for Pre-LN and {post} for Post-LN (0: none). No higher rate and no "
+        "deeper model was tried, so which of KEEL and Pre-LN tolerates more is open.",
         Curve("lr", FINAL, log_y=False),
         open_=(("keel", {"lr": 0.008}), ("pre", {"lr": 0.008}), ("post", {"lr": 0.008})),
         changed="Rates were a factor of 3 apart and runs had 150 steps; the verdict hung on one step "
@@ -275,8 +280,8 @@ CLAIMS = (
         question="depth",
         finding=(
             "ttt",
-            "KEEL trains 48 blocks at rates up to {keel}, the highest one tried, and so does Pre-LN: which "
-            "of them tolerates more is open. Post-LN trains them at none.",
+            "KEEL trains 48 blocks at a rate of {keel}, the highest one tried, and so does Pre-LN: which "
+            "of them tolerates more is open. Post-LN trains them at none of the rates.",
         ),
     ),
     Claim(

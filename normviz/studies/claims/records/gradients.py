@@ -44,7 +44,7 @@ def growth(sample: Sample) -> float:
 CLAIMS = (
     Claim(
         "C1",
-        "The last layer's gradient",
+        "The gradient of the last FFN matrix",
         "At initialisation the gradient of the last FFN matrix is O(d sqrt(ln d)) in Post-LN, "
         "whatever the depth, and shrinks as 1/sqrt(L) in Pre-LN.",
         "Xiong et al. 2020, arXiv:2002.04745, theorem 1 and figure 3",
@@ -57,11 +57,11 @@ CLAIMS = (
             Part("In Pre-LN it shrinks with an exponent near -1/2", Between("pre", -0.6, -0.4)),
             Part("In Post-LN its exponent is near 0", Between("post", -0.25, 0.25)),
         ),
-        "The gradient of W2 in the last block scales as L to the power of {pre} in Pre-LN, where the "
-        "theorem has -1/2. In Post-LN it scales as L to the power of {post}, where the theorem has 0. The "
-        "theorem assumes "
-        "one head, uniform attention and a square FFN; the models here have four heads, an FFN of "
-        "four times the width and learned queries.",
+        "Over 2 to 64 blocks the gradient of W2 in the last block scales as L to the power of {pre} in "
+        "Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. The theorem gives "
+        "upper bounds; the rule takes them for the law, as the paper reads them. It assumes one head, "
+        "uniform attention and a square FFN; the models here have four heads, an FFN of four times the "
+        "width and learned queries.",
         Curve("depth", TOP),
         (
             Theory(
@@ -73,27 +73,29 @@ CLAIMS = (
                 lambda _x, _x0, y0: y0, "post",
             ),
         ),
-        changed="Each of five seeds had to lie in the band, which went to -0.35 in Pre-LN.",
+        changed="Each of five seeds had to lie in the band, and Pre-LN's band went up to -0.35.",
         seeds=20,
         open_=(("pre", {"depth": 64}), ("post", {"depth": 64})),
         question="gradient",
         finding=(
             "ut",
-            "In Pre-LN the last gradient shrinks with depth, as L to the power of {pre}, less steeply "
-            "than the theorem's -1/2. In Post-LN it hardly changes ({post}).",
+            "In Pre-LN the gradient of the last block's W2 shrinks as L to the power of {pre}, less "
+            "steeply than the theorem's -1/2. In Post-LN it grows slowly, as L to the power of {post}.",
         ),
     ),
     Claim(
         "C2",
-        "The stream of Pre-LN grows linearly",
-        "In Pre-LN at initialisation the variance of the stream after block l lies between "
-        "1 + l/2 and 1 + 3l/2 times that of the input.",
+        "Pre-LN's stream grows between two lines",
+        "In Pre-LN at initialisation the expected variance of the stream after block l lies between "
+        "1 + l/2 and 1 + 3l/2, for an input of variance 1.",
         "Xiong et al. 2020, arXiv:2002.04745, lemma 2",
         {"pre": {**PRE, "depth": DEPTHS}},
         {
-            "least": Number("the least that a block adds on average", lambda s: min(gains(s))),
-            "most": Number("the most that a block adds on average", lambda s: max(gains(s))),
-            "power": Number("the exponent over depth", growth),
+            "least": Number("variance added per block up to a block, least of 48 blocks",
+                            lambda s: min(gains(s))),
+            "most": Number("variance added per block up to a block, most of 48 blocks",
+                           lambda s: max(gains(s))),
+            "power": Number("the exponent over depth of the variance that all blocks add", growth),
         },
         (
             Part(
@@ -102,11 +104,11 @@ CLAIMS = (
             ),
             Part("It grows linearly over 6 to 96 blocks", Between("power", 0.85, 1.15), control=True),
         ),
-        "Up to each of 48 blocks the variance grows by {least} to {most} per block. Over models "
-        "of 6 to 96 blocks it grows as L to the power of {power}. The lemma is about an expectation, "
-        "so the "
-        "rule asks for the mean over 20 initialisations. It assumes an input of variance 1; ours "
-        "has 1.25, so the band is compared with the variance that the blocks add.",
+        "Up to each of 48 blocks, the variance that was added is at least {least} and at most {most} times "
+        "the number of blocks. Over models of 6 to 96 blocks, what all blocks add grows as L to the power "
+        "of {power}. The lemma is about an expectation, so the rule asks for the mean over the "
+        "initialisations. It assumes an input of variance 1; ours has 1.25, so the band is compared with "
+        "the variance that the blocks add.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",
@@ -120,41 +122,42 @@ CLAIMS = (
         question="stream",
         finding=(
             "tu",
-            "On average the stream stays inside the lemma's band. It grows as L to the power of "
-            "{power}, where a straight line has 1.",
+            "On average the stream stays inside the lemma's band at each of 48 blocks. Over models of 6 to "
+            "96 blocks it grows as L to the power of {power}, where a straight line has 1.",
         ),
     ),
     Claim(
         "C3",
         "Equal gradients in all layers of Pre-LN",
-        "In Pre-LN the gradient is about the same in every layer.",
+        "In Pre-LN at initialisation the gradient is about the same in every layer.",
         "Xiong et al. 2020, arXiv:2002.04745, section 3.3 and figure 3b (6 layers)",
         {"pre": {**PRE, "depth": DEPTHS}},
         {
-            "six": Number("first over last with 6 blocks, W2", value("pre", W2_RATIO, depth=6)),
-            "many": Number("first over last with 48 blocks, W2", value("pre", W2_RATIO, depth=48)),
-            "six_block": Number("first over last with 6 blocks, all of a block's parameters",
+            "six": Number("gradient of W2, first over last of 6 blocks", value("pre", W2_RATIO, depth=6)),
+            "many": Number("gradient of W2, first over last of 48 blocks",
+                           value("pre", W2_RATIO, depth=48)),
+            "six_block": Number("gradient of all of a block's parameters, first over last of 6 blocks",
                                 value("pre", FIRST_LAST, depth=6)),
-            "many_block": Number("first over last with 48 blocks, all of a block's parameters",
+            "many_block": Number("gradient of all of a block's parameters, first over last of 48 blocks",
                                  value("pre", FIRST_LAST, depth=48)),
-            "power": Number("the exponent of first over last", slope("pre", "depth", W2_RATIO)),
+            "power": Number("the exponent over depth of W2's gradient, first over last",
+                            slope("pre", "depth", W2_RATIO)),
             "law": Number(
-                "the exponent of the gradient over the stream's RMS",
+                "the exponent of W2's gradient over the stream's RMS, the blocks of 48",
                 layer_slope("pre", "grad_w2", "stream_rms", 0, depth=48),
             ),
         },
         (
-            Part("6 blocks: first and last differ by less than a factor of 1.5",
+            Part("6 blocks: W2's gradients in first and last differ by less than a factor of 1.5",
                  Between("six", 1 / 1.5, 1.5, ratio=True)),
-            Part("48 blocks: first and last differ by less than a factor of 1.5",
+            Part("48 blocks: W2's gradients in first and last differ by less than a factor of 1.5",
                  Between("many", 1 / 1.5, 1.5, ratio=True)),
         ),
-        "The gradient of W2, the FFN's last matrix, is {six} times as large in the first block as in the "
-        "last with 6 blocks, and {many} times with 48; the quotient grows as L to the power of {power}. "
-        "Of all parameters of a block it is {six_block} and {many_block} times. A law fits better than "
-        "equality: the gradient of a block's W2 "
-        "scales as the stream's RMS to the power of {law}, where an inverse law has -1. The gradient looks "
-        "even only in shallow models and on a linear axis.",
+        "At step 0 the gradient of W2, the FFN's last matrix, is {six} times as large in the first block as "
+        "in the last with 6 blocks, and {many} times with 48; the quotient grows as L to the power of "
+        "{power}. Of all parameters of a block it is {six_block} and {many_block} times. Over the blocks of "
+        "48 the gradient of W2 scales as the stream's RMS to the power of {law}, where equality has 0 and "
+        "an inverse law -1.",
         Curve("depth", W2_RATIO),
         (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "pre"),),
@@ -163,40 +166,44 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ff",
-            "The gradients are not equal: that of W2, the FFN's last matrix, is {six} times as large in the "
-            "first block as in the last with 6 blocks, and {many} times with 48; that of all of a block's "
-            "parameters {six_block} and {many_block} times.",
+            "At initialisation gradients are not equal: that of W2, the FFN's last matrix, is {six} times "
+            "as large in the first block as in the last with 6 blocks, and {many} times with 48; that of all "
+            "of a block's parameters {six_block} and {many_block} times.",
         ),
     ),
     Claim(
         "C4",
         "Post-LN's gradient vanishes as 2^-L",
         "In Post-LN the gradient shrinks exponentially on its way down, as 2^-L.",
-        "Chen and Wei 2026, arXiv:2601.19895, of Post-LN; against it Liu et al. 2020, arXiv:2004.08249",
+        "Chen and Wei 2026, arXiv:2601.19895, of Post-LN; against it, of encoders, Liu et al. 2020, "
+        "arXiv:2004.08249",
         {
-            "start": {"label": "32 tokens", **POST, "depth": "12,24,48"},
-            "long": {"label": "128 tokens", **POST, "depth": "12,24,48", "seq_len": "128", "batch": "2"},
-            "trained": {"label": "trained, 12 blocks", "scheme": "post"},
+            "start": {**POST, "label": "32 tokens, width 64", "depth": "12,24,48"},
+            "long": {**POST, "label": "128 tokens, width 64", "depth": "12,24,48", "seq_len": "128",
+                     "batch": "2"},
+            "trained": {"label": "32 tokens, width 32, trained afterwards", "scheme": "post"},
         },
         {
-            "start": Number("first over last, 48 blocks, at step 0",
+            "start": Number("gradient of a block, first over last, 48 blocks, at step 0",
                             value("start", FIRST_LAST, depth=48)),
-            "long": Number("first over last, 48 blocks and 128 tokens, at step 0",
+            "long": Number("gradient of a block, first over last, 48 blocks and 128 tokens, at step 0",
                            value("long", FIRST_LAST, depth=48)),
-            "trained": Number("first over last, 12 blocks, after 32 steps",
+            "trained": Number("gradient of a block, first over last, 12 blocks, after 32 steps",
                               value("trained", quotient("grad_block", 32, 1, -1)), ".5f"),
         },
         (
-            Part("At initialisation, 48 blocks, it is below a thousandth",
+            Part("At initialisation the first of 48 blocks gets less than a thousandth of the last one's",
                  Between("start", high=1e-3, ratio=True)),
-            Part("At initialisation, 48 blocks and 128 tokens, it is below a thousandth",
+            Part("With 128 tokens it gets less than a thousandth too",
                  Between("long", high=1e-3, ratio=True)),
-            Part("After 32 steps of training, 12 blocks, it is below 2^-12", Most("trained", high=2.0**-12)),
+            Part("After 32 steps of training the first of 12 blocks gets less than 2^-12 of the last one's",
+                 Most("trained", high=2.0**-12)),
         ),
-        "Before training, the first of 48 blocks gets {start} times the last one's gradient, with "
-        "longer sequences {long}: on average about half, far from 2^-48. But after 32 steps of training "
-        "without warm-up the first of 12 blocks gets {trained}. The first steps of training make the "
-        "well-known cliff; the initialisation does not have it.",
+        "Gradients are of all parameters of a block. Before training, with a width of 64, the first of 48 "
+        "blocks gets {start} times the last one's, and {long} times with 128 tokens instead of 32: on "
+        "average about half, far from 2^-48. But after 32 steps of training at a rate of 0.003 without "
+        "warm-up, with a width of 32, the first of 12 blocks gets {trained} times. So it is the first steps "
+        "of training that make the cliff here, and not the initialisation.",
         Curve("depth", renamed(FIRST_LAST, "parameter gradient, first block over last, step 0")),
         (Theory("2^-L", "as claimed, from 1 without blocks", lambda x, _x0, _y0: 2.0**-x, "start"),),
         seeds=40,

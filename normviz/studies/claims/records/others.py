@@ -30,7 +30,7 @@ CLAIMS = (
         "Admin stabilises Post-LN",
         "Skip gains that start from the branches' variances stabilise Post-LN, which trains with 18 "
         "layers and more where it diverged without.",
-        "Liu et al. 2020, arXiv:2004.08249",
+        "Liu et al. 2020, arXiv:2004.08249 (18 layers), and arXiv:2008.07772 (60 layers of an encoder)",
         {
             arm: {"label": label, "scheme": arm, "depth": "18,48", "lr": "0.001", "steps": "600"}
             for arm, label in (("admin", "Admin"), ("post", "Post-LN"))
@@ -45,23 +45,24 @@ CLAIMS = (
                  All((Most(f"admin{depth}", high=HALF), Most(f"post{depth}", low=HALF))))
             for depth in (18, 48)
         ),
-        "Xavier, rate 0.001, no warm-up, 600 steps. With 18 blocks Admin ends at {admin18} and "
-        "Post-LN at {post18}, "
-        "with 48 at {admin48} and {post48}.",
+        "Xavier, rate 0.001, no warm-up, 600 steps. With 18 blocks Admin ends at {admin18} and Post-LN at "
+        "{post18}, with 48 at {admin48} and {post48}. Chance is 3.32, and a higher loss is shown as chance: "
+        "this does not tell a run that diverges from one that learns nothing.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps.",
         open_=(("admin", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
         finding=(
             "tt",
-            "With 48 blocks Admin ends at {admin48} and Post-LN at {post48}.",
+            "With 18 blocks Admin ends at {admin18} and Post-LN at {post18}, which is chance. With 48 blocks "
+            "Admin ends at {admin48} and Post-LN at {post48}.",
         ),
     ),
     Claim(
         "C19",
-        "DyT matches norms",
-        "A learned tanh of each channel, without any statistics, matches LayerNorm or does better.",
-        "Zhu et al. 2025, arXiv:2503.10622; that it is fragile at depth: Byun 2026, arXiv:2601.09719",
+        "DyT matches LayerNorm",
+        "A tanh with a learned slope, without any statistics, matches LayerNorm or does better.",
+        "Zhu et al. 2025, arXiv:2503.10622; that it is fragile at depth: Byun et al. 2026, arXiv:2601.09719",
         {
             f"{norm}{key}": {"label": f"{label}, {words}", "norm": norm, **settings}
             for key, words, settings in (
@@ -88,7 +89,7 @@ CLAIMS = (
         "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks on the "
         "Markov task ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 blocks on prose at "
         "{dyt_prose} and {layernorm_prose}; with 48 blocks on the Markov task, where the rate falls to 0, at "
-        "{dyt_deep} and {layernorm_deep}. DyT has its usual start of 0.5, which was not tuned.",
+        "{dyt_deep} and {layernorm_deep}. DyT's slope starts at its usual 0.5, which was not tuned.",
         Strip("held-out loss at the chosen rate (nats)",
               ("dyt", "layernorm", "dyt_prose", "layernorm_prose", "dyt_deep", "layernorm_deep")),
         seeds=6,
@@ -101,9 +102,9 @@ CLAIMS = (
         question="norm",
         finding=(
             "tff",
-            "At its usual start of 0.5 DyT ends higher with 48 blocks, at {dyt_deep} instead of "
-            "{layernorm_deep}, and on prose, at {dyt_prose} instead of {layernorm_prose}. With 12 blocks on "
-            "the Markov task it ends lower, at {dyt} instead of {layernorm}.",
+            "With its slope starting at the usual 0.5, DyT ends higher with 48 blocks, at {dyt_deep} instead "
+            "of {layernorm_deep}, and on prose, at {dyt_prose} instead of {layernorm_prose}. With 12 blocks "
+            "on the Markov task it ends lower, at {dyt} instead of {layernorm}.",
         ),
     ),
     Claim(

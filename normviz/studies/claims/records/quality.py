@@ -46,7 +46,7 @@ CLAIMS = (
     Claim(
         "C24",
         "nGPT needs fewer steps",
-        "nGPT reaches the same loss in 4 times fewer steps or less.",
+        "nGPT reaches the same loss in a quarter of the steps or fewer.",
         "Loshchilov et al. 2024, arXiv:2410.01131 (4 times at 1k tokens of context, up to 20 at 8k)",
         {
             arm: {"label": label, "scheme": arm, "steps": "600", "lr": rates}
@@ -62,13 +62,14 @@ CLAIMS = (
                             Combined(truediv, "pre", "ngpt")),
         },
         (
-            Part("It is 4 times as fast", Between("times", low=4, ratio=True)),
-            Part("It is faster at all", Between("times", low=1, ratio=True), control=True),
+            Part("Pre-LN needs at least 4 times the steps of nGPT", Between("times", low=4, ratio=True)),
+            Part("Pre-LN needs more steps than nGPT", Between("times", low=1, ratio=True), control=True),
         ),
-        "Steps to a mean loss of 1.25 on the Markov task (the floor is 1.11), each at the rate that needs "
-        "the fewest on the other seeds. nGPT at {ngpt_rate} needs {ngpt}, Pre-LN at {pre_rate} {pre}: "
-        "{times} times as many. The authors expect a smaller gain in short runs, and this one is "
-        "very short.",
+        "Steps until the mean of ten losses is 1.25 on the Markov task (the floor is 1.11), each at the rate "
+        "that needs the fewest on the other seeds. nGPT at {ngpt_rate} needs {ngpt}, Pre-LN at {pre_rate} "
+        "{pre}: {times} times as many. Here runs have 600 steps and sequences 32 tokens; the paper's have "
+        "1k tokens and more. Positions are learned and the FFN is plain, where the paper's nGPT has rotary "
+        "ones and SwiGLU.",
         Curve("lr", lifetime(GOAL)),
         seeds=6,
         changed="The goal was a loss of 1.6, which both reached in the first 40 steps; the best rate was "
@@ -76,8 +77,8 @@ CLAIMS = (
         question="quality",
         finding=(
             "ff",
-            "nGPT is not faster here: it needs {ngpt} to a loss of 1.25 and Pre-LN {pre}, each at the "
-            "rate that is best on the other seeds.",
+            "nGPT does not need fewer steps here, on sequences of 32 tokens: it needs {ngpt} to a loss of "
+            "1.25 and Pre-LN {pre}, each at the rate that is best on the other seeds.",
         ),
     ),
     Claim(

@@ -28,21 +28,21 @@ CLAIMS = (
             "on": {"label": "Pre-LN with QK-norm", "scheme": "pre", "qk_norm": "on", **SHORT},
         },
         {
-            "off": sensitivity("off"),
-            "on": sensitivity("on"),
+            "off": sensitivity("off", "without QK-norm"),
+            "on": sensitivity("on", "with QK-norm"),
             **tuned("off", "without QK-norm", key="best_off"),
             **tuned("on", "with QK-norm", key="best_on"),
         },
         (
             Part("Over rates from 0.001 to 0.3 the sensitivity is lower", Less("on", "off")),
-            Part("The loss at the best rate is not worse by 0.01 nats",
+            Part("At its best rate the loss is not worse by 0.01 nats",
                  NotWorse("best_on", "best_off", 0.01), control=True),
         ),
-        "Six rates from 0.001 to 0.3 at a constant rate, 12 blocks, 300 steps. Sensitivity (the mean "
-        "excess of the final training loss over the lowest one) is {off} without and {on} with QK-norm; the "
-        "held-out losses at the best rate "
-        "are {best_off} and {best_on}. The paper averages over rates with warm-up and a cosine; here the "
-        "rate is constant. The duel shows a rate of 0.1, where the two differ, and not the best rates "
+        "Six rates from 0.001 to 0.3, 12 blocks, 300 steps. Sensitivity (the mean excess of the final "
+        "training loss over the lowest one) is {off} without and {on} with QK-norm; the held-out losses at "
+        "the rates chosen on the other seeds are {best_off} and {best_on}. In the paper each run has warm-up "
+        "and a cosine, and QK-norm is a LayerNorm; here rates are constant, and QK-norm divides each head's "
+        "queries and keys by their RMS. The duel shows a rate of 0.1, where the two differ, and not those "
         "({best_off_rate} and {best_on_rate}).",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 150 steps, and the loss at the best rate was no part of the rule.",
@@ -50,8 +50,8 @@ CLAIMS = (
         question="rate",
         finding=(
             "tt",
-            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, mostly at 0.1 and 0.3, "
-            "and at its best rate the loss is not worse by 0.01 nats.",
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, mostly by the runs at "
+            "0.1 and 0.3, and at its best rate the loss is not worse by 0.01 nats.",
         ),
     ),
     Claim(
@@ -81,15 +81,16 @@ CLAIMS = (
             "loss_peri": final("peri", "rate 0.128, Peri-LN", lr=0.128),
         },
         (
-            Part("Without QK-norm logits grow with the rate, beyond 100", Most("off", low=100)),
-            Part("A higher rate trains with it", LessInMost("rate_off", "rate_on")),
+            Part("Without QK-norm the largest logit at 0.128 is at least 100", Most("off", low=100)),
+            Part("A higher rate trains with QK-norm", LessInMost("rate_off", "rate_on")),
             Part("Large logits and failure go together: Peri-LN, which trains, has small ones",
                  All((Most("loss_peri", high=HALF), Most("peri", high=100))), control=True),
         ),
         "Pre-LN's largest logit ends at {calm} at a rate of 0.004 and at {off} at 0.128, its loss there at "
-        "{loss_off}. With QK-norm they are {on} and {loss_on}; its logits cannot pass sqrt(8) = 2.83 "
-        "times its learned gains. The largest rate that trains is {rate_off} without and {rate_on} with. "
-        "Peri-LN has logits of {peri} and a loss of {loss_peri}.",
+        "{loss_off}. With QK-norm they are {on} and {loss_on}: queries and keys of 8 channels have an RMS of "
+        "1 and no learned scale, so no logit can pass sqrt(8) = 2.83. The largest rate that trains is "
+        "{rate_off} without and {rate_on} with; 0.256 is the highest one tried. At 0.128 Peri-LN has a "
+        "largest logit of {peri} and a loss of {loss_peri}.",
         Curve("lr", LOGIT),
         open_=(("off", {"lr": 0.128}), ("on", {"lr": 0.128}), ("peri", {"lr": 0.128})),
         changed="A part said that logits stay below 10 with QK-norm, which is true by construction; it is "
@@ -98,9 +99,9 @@ CLAIMS = (
         question="rate",
         finding=(
             "ttf",
-            "Without QK-norm Pre-LN's logits grow to {off} at a rate of 0.128; with it they stay at {on}, "
-            "and higher rates train: up to {rate_on} instead of {rate_off}. But Peri-LN trains with logits "
-            "of {peri}: large logits alone do not break training.",
+            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128, with it at {on} by "
+            "construction, and higher rates train: up to {rate_on}, the highest one tried, instead of "
+            "{rate_off}. But Peri-LN trains with a logit of {peri}: a large one need not break training.",
         ),
     ),
     Claim(
@@ -134,13 +135,13 @@ CLAIMS = (
         (
             Part("The stream grows by a smaller factor", Less("peri_growth", "pre_growth", ratio=True)),
             Part("The stream ends smaller", Less("peri_end", "pre_end", ratio=True), control=True),
-            Part("A higher rate trains", LessInMost("pre_rate", "peri_rate")),
+            Part("A higher rate trains with Peri-LN", LessInMost("pre_rate", "peri_rate")),
             Part("The loss at the best rate is lower", Less("peri_best", "pre_best", 0.005)),
         ),
-        "From step 0 to the last the stream grows {pre_growth} times in Pre-LN and {peri_growth} times in "
-        "Peri-LN, which starts larger; they end at {pre_end} and {peri_end}. The largest rate that "
-        "trains is "
-        "{pre_rate} and {peri_rate}. At the rates chosen on the other seeds ({pre_best_rate} and "
+        "From step 0 to the last, at a rate of 0.004, the stream after the last block grows {pre_growth} "
+        "times in Pre-LN and {peri_growth} times in Peri-LN, which starts larger; they end at {pre_end} and "
+        "{peri_end}. The largest rate that trains is {pre_rate} and {peri_rate}, and 0.256 is the highest "
+        "one tried. At the rates chosen on the other seeds ({pre_best_rate} and "
         "{peri_best_rate}) the held-out losses are {pre_best} and {peri_best}. No part judges how much they "
         "vary over seeds. The duel shows a rate of 0.256, which only Peri-LN bears, and not those rates.",
         Curve("lr", FINAL, log_y=False),
@@ -152,16 +153,16 @@ CLAIMS = (
         question="rate",
         finding=(
             "tttn",
-            "Peri-LN's stream grows less in training and ends smaller, at {peri_end} instead of "
-            "{pre_end}, and it trains up to a rate of {peri_rate} instead of {pre_rate}. At the best rates "
-            "the losses do not differ.",
+            "At a rate of 0.004 Peri-LN's stream grows less in training and ends a little smaller, at "
+            "{peri_end} instead of {pre_end}. It trains up to a rate of {peri_rate}, the highest one tried, "
+            "instead of {pre_rate}. At the best rates the losses differ by less than 0.005 nats.",
         ),
     ),
     Claim(
         "C17",
         "Res-post-norm needs QK-norm",
         "A norm on each branch's output alone is not stable; together with QK-norm it is.",
-        "OLMo 2 2025, arXiv:2501.00656, section 3.3",
+        "after OLMo 2 2025, arXiv:2501.00656, section 3.3, which has both together",
         {
             "off": {"label": "Res-post-norm", "scheme": "resp", "depth": "12,24,48", "steps": "0"},
             "on": {"label": "with QK-norm", "scheme": "resp", "qk_norm": "on", "depth": "12,24,48",
@@ -193,8 +194,10 @@ CLAIMS = (
             Part("16 blocks do not train without", Most("off_final", low=HALF)),
         ),
         "At step 0 the first of 24 blocks gets {off24} times the last one's gradient, of 48 {off48} "
-        "times; with QK-norm {on24} and {on48}. After 400 steps 16 blocks have a held-out loss of {off} "
-        "without and {on} with QK-norm.",
+        "times; with QK-norm {on24} and {on48}. After 400 steps at a rate of 0.003, 16 blocks have a "
+        "held-out loss of {off} without and {on} with QK-norm. Not stable is judged as not training; spikes "
+        "were not judged. QK-norm here divides each head's queries and keys by their RMS; OLMo 2's is over "
+        "all heads, with a learned scale.",
         Curve("depth", FIRST_LAST),
         changed="The rule had limits for the quotients of gradients at 24 blocks, which three seeds "
         "straddled. Runs had 200 steps, and their training loss was compared.",
@@ -203,8 +206,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "tttf",
-            "Res-post-norm trains without QK-norm too, to {off}. With it the gradients start more "
-            "even and the loss ends lower, at {on}.",
+            "16 blocks of Res-post-norm train without QK-norm too, to {off}. With it the gradients start "
+            "more even and the loss ends lower, at {on}.",
         ),
     ),
     Claim(

@@ -68,13 +68,13 @@ CLAIMS = (
         },
         (
             Part("Both hand-written: it is faster at every width", Between("hand", low=0)),
-            Part("Both hand-written: at one width it saves 1 to 10 %, as Jiang et al. found",
+            Part("Both hand-written: at its best width it saves 1 to 10 %, the range of Jiang et al.",
                  Between("hand_most", 1, 10)),
-            Part("Both hand-written: at one width it saves 7 % or more, the least of Zhang and Sennrich",
+            Part("Both hand-written: at its best width it saves 7 % or more, the least of Zhang and Sennrich",
                  Between("hand_most", low=7)),
-            Part("Both hand-written: at one width it saves 10 % or more, the least of teaching material",
+            Part("Both hand-written: at its best width it saves 10 % or more, the least of teaching material",
                  Between("hand_most", low=10)),
-            Part("PyTorch's kernels: it is faster at one width", Between("most", low=0)),
+            Part("PyTorch's kernels: at its best width it is faster", Between("most", low=0)),
         ),
         "Percent saved, where a negative number means that RMSNorm takes longer. Widths of 64, 128 and "
         "256, 512 tokens, one thread. With PyTorch's own kernels a whole training step saves {least} to "
@@ -101,9 +101,9 @@ CLAIMS = (
         question="norm",
         finding=(
             "ttfff",
-            "Where both norms are hand-written RMSNorm saves {hand} to {hand_most} of a training step. With "
-            "PyTorch's kernels it is slower on the CPU that was measured (saved: {least} to {most}). No GPU "
-            "was measured.",
+            "Where both norms are hand-written, RMSNorm saves {hand} to {hand_most} of a training step, by "
+            "width. With PyTorch's kernels it is slower on the CPU that was measured (saved: {least} to "
+            "{most}). No GPU was measured.",
         ),
     ),
     Claim(

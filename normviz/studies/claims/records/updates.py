@@ -9,11 +9,11 @@ from ..rule import All, Between, Fact, Less, Most, Part
 
 DEPTHS = "6,12,24,48,96"
 START = {"depth": DEPTHS, "steps": "0"}
-SGD = lab("sgd", "change of the output by one SGD step at 0.01", "RMS")
+SGD = lab("sgd", "change of the output by one SGD step of all parameters", "RMS")
 MATRICES = lab(
     "sgd_matrices", "change of the output by one SGD step of the blocks' matrices", "RMS"
 )
-ADAM = lab("adam", "change of the output by one Adam step at 0.001", "RMS")
+ADAM = lab("adam", "change of the output by one Adam step of all parameters", "RMS")
 CHANGE = lab("change", "change of the output over that of the weights", "mean square")
 STD = lab("std", "standard deviation of the logits")
 EXCESS = lab("excess", "loss above ln V", "nats")
@@ -56,22 +56,22 @@ CLAIMS = (
             "pre_sgd": growth("Pre-LN", SGD, 6, 96),
         },
         (
-            Part("DeepNorm: one SGD step of the blocks' matrices varies by less than a factor of 1.5",
+            Part("DeepNorm: one SGD step of the blocks' matrices changes the output alike at all depths, up "
+                 "to a factor of 1.5",
                  Between("deep_matrices", high=1.5, ratio=True)),
-            Part("DeepNorm: one SGD step of all parameters varies by less than a factor of 1.5",
+            Part("DeepNorm: one SGD step of all parameters changes it alike, up to a factor of 1.5",
                  Between("deep_sgd", high=1.5, ratio=True)),
-            Part("DeepNorm: one Adam step varies by less than a factor of 1.5",
+            Part("DeepNorm: one Adam step changes it alike, up to a factor of 1.5",
                  Between("deep_adam", high=1.5, ratio=True)),
-            Part("Post-LN: one SGD step of the blocks' matrices grows at least fivefold",
+            Part("Post-LN: the change by one SGD step of the blocks' matrices grows at least fivefold",
                  Between("post_matrices", low=5.0, ratio=True)),
         ),
-        "The theorem is about SGD on the matrices of attention and FFN. One such step changes DeepNorm's "
-        "output; from 6 to 96 blocks, the largest change over the smallest is {deep_matrices}. If "
-        "all parameters are updated, also the norms' own scales and shifts, it is {deep_sgd}, and with "
-        "Adam, the usual optimizer, {deep_adam}. From 6 to 96 blocks Post-LN's change by a step of "
-        "the matrices "
-        "grows {post_matrices} times; by a step of all parameters {post_sgd} times, and Pre-LN's {pre_sgd} "
-        "times.",
+        "The theorem is about SGD on the matrices of attention and FFN. Of DeepNorm's models of 6 to "
+        "96 blocks, the largest change of the output by one such step at 0.01 is {deep_matrices} times the "
+        "smallest. Where all parameters are updated, also embeddings and the norms' scales and shifts, it "
+        "is {deep_sgd} times, and with Adam at 0.001, the usual optimizer, {deep_adam} times. From 6 to 96 "
+        "blocks Post-LN's change grows {post_matrices} times by a step of the matrices and {post_sgd} times "
+        "by one of all parameters, Pre-LN's by one of all parameters {pre_sgd} times.",
         Curve("depth", MATRICES),
         (Theory("constant in L", "from DeepNorm's first point; one SGD step of the matrices",
                 lambda _x, _x0, y0: y0, "DeepNorm"),),
@@ -81,14 +81,14 @@ CLAIMS = (
         question="update",
         finding=(
             "tffu",
-            "From 6 to 96 blocks DeepNorm's change by an SGD step of the blocks' matrices varies "
-            "{deep_matrices} times (largest over smallest), by a step of all parameters {deep_sgd} times and "
-            "by one of Adam {deep_adam} times. Whether Post-LN's grows fivefold is undecided.",
+            "From 6 to 96 blocks the largest change of DeepNorm's output by an SGD step of the blocks' "
+            "matrices is {deep_matrices} times the smallest, by a step of all parameters {deep_sgd} times, "
+            "and by one of Adam {deep_adam} times. Whether Post-LN's grows fivefold is undecided.",
         ),
     ),
     Claim(
         "C7",
-        "Large gradients do not break Post-LN",
+        "Post-LN-init trains with a larger gradient",
         "It is not the size of the gradient that breaks Post-LN: scaling the lower layers down makes "
         "the top layer's gradient larger, and yet the model converges.",
         "Wang et al. 2022, arXiv:2203.00555, section 3 (Post-LN-init)",
@@ -106,27 +106,29 @@ CLAIMS = (
             "init": Number("final loss, Post-LN-init", value("init", FINAL), unit="nats"),
         },
         (
-            Part("The top gradient becomes larger", Less("top_post", "top_init", ratio=True)),
+            Part("The gradient of the last block becomes larger", Less("top_post", "top_init", ratio=True)),
             Part("It trains where Post-LN does not",
-                 All((Most("init", high=HALF), Most("post", low=HALF))), control=True),
+                 All((Most("init", high=HALF), Most("post", low=HALF)))),
         ),
-        "With 18 blocks Post-LN's last block starts with a gradient of {top_post}, Post-LN-init's "
-        "with {top_init}, where the paper's encoder has a larger one. Post-LN ends at {post}, Post-LN-init "
-        "at {init}.",
+        "With 18 blocks, the gradient of all of the last block's parameters starts at {top_post} in Post-LN "
+        "and {top_init} in Post-LN-init, where the paper finds a larger one in its models for translation. "
+        "At a rate of 0.001 Post-LN ends at {post}, Post-LN-init at {init}. As the gradient is not larger "
+        "here, this does not tell whether its size breaks Post-LN.",
         Strip("final loss (nats)", ("post", "init")),
-        changed="Runs had 200 steps.",
+        changed="Runs had 200 steps. That it trains where Post-LN does not was a control, though the "
+        "sentence says so: that it is no control was said after a first result.",
         question="update",
         finding=(
             "ft",
-            "Post-LN-init ends at {init} where Post-LN ends at {post}. But its top gradient is "
-            "smaller at the start, not larger.",
+            "Post-LN-init ends at {init} where Post-LN ends at {post}. But the gradient of its last block "
+            "is smaller at the start, not larger, so this does not tell whether its size breaks Post-LN.",
         ),
     ),
     Claim(
         "C8",
         "How weights' changes add up",
-        "A small change of all weights changes the output by a variance of O(N) in Post-LN and of "
-        "O(log N) in Pre-LN.",
+        "With N layers, a small change of all weights changes the output by a variance of O(N) in Post-LN "
+        "and of O(log N) in Pre-LN.",
         "Liu et al. 2020, arXiv:2004.08249, theorem 2 and figure 4",
         {
             f"{arm}_{init}": {"label": f"{label}, {words}", "scheme": arm, "init": init, **START}
@@ -158,10 +160,12 @@ CLAIMS = (
             Part("With Xavier Post-LN's change grows more than Pre-LN's",
                  Less("pre_xavier_growth", "post_xavier_growth", ratio=True), control=True),
         ),
-        "In Post-LN the change grows as N to the power of {post_xavier} with Xavier and {post_torch} with "
-        "PyTorch's init. From 24 to 96 blocks a logarithm grows 1.4 times and a straight line 4 times; "
-        "Pre-LN's change grows {pre_xavier_growth} and {pre_torch_growth} times, Post-LN's "
-        "{post_xavier_growth} and {post_torch_growth} times.",
+        "Before training, noise is added to each matrix of every block, in proportion to its spread. In "
+        "Post-LN the mean square of the output's change grows as N to the power of {post_xavier} with Xavier "
+        "and {post_torch} with PyTorch's init. From 24 to 96 blocks a logarithm grows 1.4 times and a "
+        "straight line 4 times; with Xavier and with PyTorch's init Pre-LN's change grows "
+        "{pre_xavier_growth} and {pre_torch_growth} times, Post-LN's {post_xavier_growth} and "
+        "{post_torch_growth} times.",
         Curve("depth", CHANGE),
         (
             Theory("N", "from Post-LN's first point; branches independent of each other",
@@ -173,9 +177,9 @@ CLAIMS = (
         question="update",
         finding=(
             "uutfu",
-            "With Xavier Pre-LN's change grows {pre_xavier_growth} times from 24 to 96 blocks, as a "
-            "logarithm does, with PyTorch's init {pre_torch_growth} times, more than one. Post-LN's law "
-            "stays open.",
+            "From 24 to 96 blocks Pre-LN's change grows {pre_xavier_growth} times with Xavier, near the 1.4 "
+            "times of a logarithm, and {pre_torch_growth} times with PyTorch's init, which is more. "
+            "Post-LN's law is undecided, and with Xavier also whether its change grows more than Pre-LN's.",
         ),
     ),
     Claim(
@@ -189,7 +193,8 @@ CLAIMS = (
             "pre": {"label": "Pre-LN", "scheme": "pre", **START},
         },
         {
-            "power": Number("the exponent of the logits over depth", slope("bare", "depth", STD)),
+            "power": Number("the exponent of the logits' standard deviation over depth",
+                            slope("bare", "depth", STD)),
             "few": Number("loss above ln V, 6 blocks", value("bare", EXCESS, depth=6), unit="nats"),
             "many": Number("loss above ln V, 96 blocks", value("bare", EXCESS, depth=96),
                            unit="nats"),
@@ -201,8 +206,8 @@ CLAIMS = (
             Part("The first loss lies higher with more blocks", Less("few", "many")),
             Part("With the final norm 96 blocks start lower", Less("pre", "many")),
         ),
-        "The logits' spread grows as L to the power of {power}. The first loss lies {few} above ln V "
-        "with 6 blocks and {many} with 96; with the final norm {pre}.",
+        "The logits' standard deviation grows as L to the power of {power}. The first loss lies {few} above "
+        "ln V with 6 blocks and {many} with 96; with the final norm {pre}.",
         Curve("depth", STD),
         (Theory("sqrt(L)", "from the first point; branches of equal variance",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
@@ -220,8 +225,8 @@ CLAIMS = (
     Claim(
         "C21",
         "RMSNorm is LayerNorm on zero-mean streams",
-        "In a Pre-LN transformer RMSNorm computes exactly what LayerNorm does, once the means are "
-        "folded into the weights that write to the stream.",
+        "In a Pre-LN transformer RMSNorm computes exactly what LayerNorm does, once the mean is taken out "
+        "of the weights that write to the stream (folding).",
         "Jiang et al. 2023, arXiv:2305.14858",
         {"pre": {"label": "Pre-LN", "scheme": "pre", "depth": "6,24,48", "steps": "0"}},
         {
@@ -236,15 +241,16 @@ CLAIMS = (
         ),
         "With 6, 24 and 48 blocks, LayerNorm without a shift, and noise on every scale and bias, the logits "
         "differ by {folded} of the largest one after folding, in 64-bit arithmetic. Swapping the norms "
-        "without folding changes them by at least {naive}. Exact for Pre-LN; a norm with a scale that writes "
-        "to the stream, as in Post-LN, breaks it.",
+        "without folding changes them by at least {naive}. Only Pre-LN was measured: in Post-LN norms with a "
+        "scale write to the stream, and their means are not in the weights alone.",
         Strip("largest difference of the logits over the largest logit", log_y=True),
         lab="recentre",
         question="norm",
         finding=(
             "tt",
-            "Once the means are folded into the weights, RMSNorm's logits differ from those of LayerNorm "
-            "without a shift by {folded} of the largest one. A plain swap changes them by at least {naive}.",
+            "Once the mean is taken out of the weights that write to the stream, RMSNorm's logits differ "
+            "from those of LayerNorm without a shift by {folded} of the largest one. A plain swap changes "
+            "them by at least {naive} of it.",
         ),
     ),
     Claim(
@@ -273,8 +279,8 @@ CLAIMS = (
         ),
         "With GPT-2's small weights the first block's gradient scales as the embeddings' standard "
         "deviation to the power of {gpt2} from 0.02 to 0.1, and of {gpt2_large} from 0.1 to 1. With "
-        "Xavier's the exponents are {xavier} and {xavier_large}: there the branches outweigh the "
-        "embedding within the first block, and its size no longer matters.",
+        "Xavier's the exponents are {xavier} and {xavier_large}. There the branches may outweigh the "
+        "embedding within the first block, so that its size matters less; that was not measured.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",
@@ -282,8 +288,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "tf",
-            "With GPT-2's small weights the first gradient scales as the embeddings' size to the "
-            "power of {gpt2}. With Xavier's the power is {xavier}.",
+            "With GPT-2's small weights the gradient of the first block scales as the embeddings' standard "
+            "deviation to the power of {gpt2}, from 0.02 to 0.1. With Xavier's the power is {xavier}.",
         ),
     ),
     Claim(

@@ -37,12 +37,13 @@ CLAIMS = (
                      All((Most(f"post200_{name}", high=HALF), Most(f"post0_{name}", low=HALF))))
                 for name, lr in (("1", "0.001"), ("3", "0.003"), ("10", "0.01"))
             ),
-            Part("Pre-LN trains without at all three rates",
+            Part("Pre-LN trains without warm-up at all three rates",
                  All(tuple(Most(f"pre0_{name}", high=HALF) for name in ("1", "3", "10")))),
         ),
-        "Ten blocks, Xavier, 800 steps, without warm-up and with 200 steps of it. At a rate of 0.003 "
-        "Post-LN ends at {post0_3} without and {post200_3} with it, Pre-LN at {pre0_3} without. The "
-        "losses at 0.001 and 0.01 are in the table of all numbers.",
+        "Ten blocks, Xavier, 800 steps, without warm-up and with 200 steps of it. At a rate of 0.001 "
+        "Post-LN ends at {post0_1} without and {post200_1} with it, at 0.003 at {post0_3} and {post200_3}, "
+        "at 0.01 at {post0_10} and {post200_10}. Pre-LN ends without it at {pre0_1}, {pre0_3} and "
+        "{pre0_10}. Chance is 3.32, and a higher loss is shown as chance.",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 400 steps, and a part was true if Post-LN ended lower with warm-up than "
         "without.",
@@ -51,7 +52,8 @@ CLAIMS = (
         finding=(
             "ftut",
             "Warm-up decides at 0.003: Post-LN ends at {post0_3} without it and {post200_3} with it. "
-            "At 0.001 it trains without. Pre-LN trains without it at all three rates.",
+            "At 0.001 it trains without, and at 0.01 it ends at {post200_10} even with it. Pre-LN trains "
+            "without it at all three rates.",
         ),
     ),
     Claim(
