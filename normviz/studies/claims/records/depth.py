@@ -181,12 +181,12 @@ CLAIMS = (
                  Less("pre_deep", "lns_deep")),
         ),
         "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the tenth of the "
-        "text that training never reads. The skip path and the norms on it stay. The parts judge the order "
-        "of the blocks, and not whether a cost is little. In Pre-LN the cost's rank correlation with "
-        "the block is {pre_rank} ({pre_first} for the first block, {pre_deep} in the deeper half), in "
-        "Post-LN {post_rank} ({post_first} and {post_deep}), with LayerNorm Scaling {lns_rank} "
-        "({lns_first} and {lns_deep}). With all branches the losses are {pre_loss}, {post_loss} and "
-        "{lns_loss}.",
+        "text that training never reads. All three trained at a rate of 0.002. The skip path and the norms "
+        "on it stay. The parts judge the order of the blocks, and not whether a cost is little. In Pre-LN "
+        "the cost's rank correlation with the block is {pre_rank} ({pre_first} for the first block, "
+        "{pre_deep} in the deeper half), in Post-LN {post_rank} ({post_first} and {post_deep}), with "
+        "LayerNorm Scaling {lns_rank} ({lns_first} and {lns_deep}). With all branches the losses are "
+        "{pre_loss}, {post_loss} and {lns_loss}.",
         Strip("cost of leaving out branches (nats)",
               ("pre_first", "pre_deep", "post_first", "post_deep", "lns_first", "lns_deep")),
         seeds=8,

@@ -155,7 +155,8 @@ CLAIMS = (
             "tttn",
             "At a rate of 0.004 Peri-LN's stream grows less in training and ends a little smaller, at "
             "{peri_end} instead of {pre_end}. It trains up to a rate of {peri_rate}, the highest one tried, "
-            "instead of {pre_rate}. At the best rates the losses differ by less than 0.005 nats.",
+            "instead of {pre_rate}. At the best rates the losses differ by less than 0.005 "
+            "nats on average.",
         ),
     ),
     Claim(
