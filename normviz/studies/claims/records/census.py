@@ -98,7 +98,7 @@ CLAIMS = (
         finding=(
             "ft",
             "{pre} of {all} code paths of decoders since 2023 are Pre-LN, {share}; {both} have norms "
-            "on both sides of each branch.",
+            "on both sides of each branch, and the placement of {open} is undecided.",
         ),
     ),
     Claim(
@@ -115,8 +115,8 @@ CLAIMS = (
             "rms": _count("T5, RMSNorm", sum(model.norm == "rmsnorm" for model in _of("t5"))),
         },
         (Part("T5 is Post-LN", Fact("post", low=1)),),
-        "The census has {all} stack of blocks for T5, since encoder and decoder are the same class. As "
-        "Post-LN it counts {post}, as Pre-LN {pre}, with RMSNorm {rms}. The same code runs the first T5 "
+        "The census has {all} stack of blocks for T5, since encoder and decoder are the same class. Stacks "
+        "that are Post-LN: {post}, Pre-LN: {pre}, with RMSNorm: {rms}. The same code runs the first T5 "
         "and version 1.1. It is the library's code, not the authors', with a final norm after each stack.",
         Strip("stacks of blocks", ("all", "post", "pre")),
         seeds=1,
@@ -131,7 +131,7 @@ CLAIMS = (
     Claim(
         "M3",
         "Falcon uses RMSNorm",
-        "Falcon uses RMSNorm, as Llama does.",
+        "Falcon (7B, 40B and 180B) uses RMSNorm, as Llama does.",
         "teaching material; Almazrouei et al. 2023, arXiv:2311.16867, describe Falcon",
         {},
         {
@@ -146,14 +146,16 @@ CLAIMS = (
         (Part("Falcon has RMSNorm", Fact("rms", low=1)),),
         "Falcon 7B, 40B and 180B share their code. Of its stacks of blocks ({all}), {rms} have RMSNorm "
         "and {layer} LayerNorm. Of all {family} stacks with the name Falcon, {family_rms} have RMSNorm: "
-        "the later Falcon H1 and Falcon Mamba are other architectures.",
+        "the later Falcon H1 and Falcon Mamba are other architectures. Falcon 3 runs Llama's code, with "
+        "RMSNorm, so it is no stack of its own.",
         Strip("stacks of blocks", ("all", "rms", "layer")),
         seeds=1,
         everyday=True,
+        changed="The sentence said Falcon alone, which has later models with RMSNorm.",
         question="models",
         finding=(
             "f",
-            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm.",
+            "Falcon 7B to 180B use LayerNorm. The later Falcon H1, Falcon Mamba and Falcon 3 use RMSNorm.",
         ),
     ),
     Claim(
@@ -186,12 +188,12 @@ CLAIMS = (
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
         everyday=True,
-        changed="That the second part's title says more frequent was said after a first result.",
+        changed="The second part said \"It is in decoders since 2023 too\"; its check is the same.",
         question="models",
         finding=(
             "tt",
             "{both} of {all} code paths of language models have norms on both sides of each branch, "
-            "and {pre} are Pre-LN.",
+            "and {pre} are Pre-LN, which stays the most frequent if all undecided ones had both.",
         ),
     ),
 )  # fmt: skip
