@@ -226,12 +226,13 @@ CLAIMS = (
             for depth in (2, 12, 36)
         },
         tuple(
-            Part(f"With {depth} blocks", LessInMost(f"post{depth}", f"pre{depth}"))
+            Part(f"With {depth} blocks Pre-LN trains at a higher rate",
+                 LessInMost(f"post{depth}", f"pre{depth}"))
             for depth in (2, 12, 36)
         ),
         "PyTorch's initialisation, no warm-up, 300 steps, rates that fall to 0 from 0.001 to 0.256, a factor "
-        "of 2 apart. The largest that trains, with 2, 12 and 36 blocks: Post-LN {post2}, {post12} and "
-        "{post36} (0: none); Pre-LN {pre2}, {pre12} and {pre36}.",
+        "of 2 apart. The largest that trains within these steps, with 2, 12 and 36 blocks: Post-LN {post2}, "
+        "{post12} and {post36} (0: none); Pre-LN {pre2}, {pre12} and {pre36}.",
         Strip("largest learning rate that trains", log_y=True),
         everyday=True,
         open_=(("post", {"depth": 12, "lr": 0.016}), ("pre", {"depth": 12, "lr": 0.016})),
@@ -242,8 +243,9 @@ CLAIMS = (
         question="rate",
         finding=(
             "ttt",
-            "Without warm-up Pre-LN with 12 blocks trains up to a rate of {pre12} and Post-LN up to "
-            "{post12}, with 2 blocks up to {pre2} and {post2}.",
+            "With PyTorch's initialisation and without warm-up the largest rate that trains 2, 12 and 36 "
+            "blocks is {pre2}, {pre12} and {pre36} in Pre-LN, and {post2}, {post12} and {post36} in Post-LN "
+            "(0: none).",
         ),
     ),
     Claim(
@@ -251,7 +253,7 @@ CLAIMS = (
         "Sandwich-LN combines both",
         "Sandwich-LN combines the advantages of both: stable like Pre-LN, bounded and as good as "
         "Post-LN.",
-        "teaching material; Ding et al. 2021, arXiv:2105.13290",
+        "teaching material; of the norm after each branch Ding et al. 2021, arXiv:2105.13290",
         {
             arm: {"label": label, "scheme": arm, "init": "torch", "lr": rates, "steps": "400",
                   "schedule": "linear", **MORE}
@@ -275,7 +277,8 @@ CLAIMS = (
         },
         (
             Part("It trains at higher rates than Pre-LN", LessInMost("pre", "sandwich")),
-            Part("Its stream ends smaller than Pre-LN's", Less("rms", "pre_rms", ratio=True)),
+            Part("At a rate of 0.004 its stream ends smaller than Pre-LN's",
+                 Less("rms", "pre_rms", ratio=True)),
             Part("Its loss is not worse than Post-LN's by 0.01 nats, each at its best rate",
                  NotWorse("sandwich_best", "post_best", 0.01)),
             Part("Its loss is not worse than Pre-LN's by 0.01 nats, each at its best rate",
@@ -283,10 +286,11 @@ CLAIMS = (
         ),
         "PyTorch's initialisation, with which Post-LN trains 12 blocks; rates fall to 0. The largest rate "
         "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "
-        "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. The "
-        "stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 by construction. A norm on "
-        "the branch bounds each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, "
-        "but not by a constant in depth.",
+        "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
+        "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
+        "start by construction. The rule reads \"bounded\" as smaller than Pre-LN's. A norm on the branch "
+        "bounds each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, but not by "
+        "a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         everyday=True,
@@ -296,9 +300,9 @@ CLAIMS = (
         question="quality",
         finding=(
             "tftt",
-            "Sandwich-LN ends as low as Pre-LN and Post-LN, at {sandwich_best}, and trains up to a rate of "
-            "{sandwich}, the highest that was run; the median is {pre} for Pre-LN and {post} for Post-LN. "
-            "But its stream ends larger than Pre-LN's.",
+            "Sandwich-LN ends at {sandwich_best}, Pre-LN at {pre_best} and Post-LN at {post_best}: it is not "
+            "worse than either by 0.01 nats. It trains up to a rate of {sandwich}, the highest that was run, "
+            "Pre-LN up to {pre} and Post-LN up to {post}. But at 0.004 its stream ends larger than Pre-LN's.",
         ),
     ),
 )  # fmt: skip
