@@ -103,9 +103,9 @@ CLAIMS = (
             Part("With 4 blocks Post-LN depends on it more", Less("pre4", "post4", 0.02)),
             Part("With 16 blocks Pre-LN moves by less than 0.1 nats", Between("pre16", high=0.1)),
         ),
-        "Over Xavier, fairseq's, PyTorch's, GPT-2's and GPT-2's scaled by width, at a rate of 0.003, the "
-        "final loss spreads by {post4} with 4 blocks and {post16} with 16 in Post-LN, and by {pre4} and "
-        "{pre16} in Pre-LN.",
+        "The spread is the largest minus the smallest final loss (at most chance) over Xavier, fairseq's, "
+        "PyTorch's, GPT-2's and GPT-2's scaled by width, all at a rate of 0.003. In Post-LN it is {post4} "
+        "with 4 blocks and {post16} with 16, in Pre-LN {pre4} and {pre16}.",
         Strip("spread of the final loss (nats)"),
         changed="Runs had 150 steps, fairseq's initialisation was not among them, and any difference "
         "counted.",
@@ -115,8 +115,8 @@ CLAIMS = (
         question="train",
         finding=(
             "tnt",
-            "With 16 blocks the initialisation moves Post-LN's final loss by {post16} and Pre-LN's by "
-            "{pre16}. With 4 blocks it moves neither by more than {post4}.",
+            "At a rate of 0.003 five initialisations move the final loss of 16 blocks by {post16} in Post-LN "
+            "and {pre16} in Pre-LN, and that of 4 blocks by {post4} and {pre4}.",
         ),
     ),
     Claim(
@@ -150,7 +150,8 @@ CLAIMS = (
             },
         },
         (
-            Part("The stream grows at least twofold", Between("growth", low=2, ratio=True)),
+            Part("At step 0 the stream grows at least twofold over 16 blocks",
+                 Between("growth", low=2, ratio=True)),
             Part("16 blocks at a rate of 0.003 end lower with the final norm", Less("pre", "bare", SMALL)),
             Part("12 blocks at a rate of 0.1 end lower with the final norm",
                  Less("pre_high", "bare_high", SMALL)),
@@ -158,9 +159,10 @@ CLAIMS = (
                  Less("pre_prose", "bare_prose", SMALL)),
         ),
         "The stream grows {growth} times over 16 blocks at step 0. Without the final norm the held-out loss "
-        "ends at {bare} instead of {pre}, at a rate that falls from 0.003 to 0, and at a rate of 0.1 at "
-        "{bare_high} (at most chance) instead of {pre_high}. On prose with 4 blocks and a warmed-up, "
-        "falling rate it ends at {bare_prose} instead of {pre_prose}.",
+        "of 16 blocks ends at {bare} instead of {pre}, at a rate that falls from 0.003 to 0, and of 12 "
+        "blocks at a constant rate of 0.1 at {bare_high} (at most chance) instead of {pre_high}. On prose "
+        "with 4 blocks and a warmed-up, falling rate of 0.008 it ends at {bare_prose} instead of "
+        "{pre_prose}. Rates are the same with the norm and without.",
         Strip("held-out loss, at most chance (nats)",
               ("pre", "bare", "pre_high", "bare_high", "pre_prose", "bare_prose")),
         seeds=10,
@@ -173,8 +175,9 @@ CLAIMS = (
         question="stream",
         finding=(
             "ttuf",
-            "The stream grows, and without the final norm 16 blocks end at {bare} instead of {pre}. "
-            "But 4 blocks on prose end lower without it, at {bare_prose} instead of {pre_prose}.",
+            "Over 16 blocks the stream grows {growth} times at step 0, and without the final norm they end "
+            "at {bare} instead of {pre}. But 4 blocks on prose end lower without it, at {bare_prose} "
+            "instead of {pre_prose}.",
         ),
     ),
     Claim(
@@ -202,10 +205,10 @@ CLAIMS = (
             Part("With Xavier Post-LN ends lower", Less("post_xavier", "pre_xavier", SMALL)),
         ),
         "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate. Each arm has the rate of "
-        "five, a factor of 1.5 apart, that is best on the other seeds. With PyTorch's initialisation "
+        "five, a factor of about 1.5 apart, that is best on the other seeds. With PyTorch's initialisation "
         "Post-LN ends at {post_torch} (rate {post_torch_rate}) and Pre-LN at {pre_torch} (rate "
         "{pre_torch_rate}); with Xavier at {post_xavier} ({post_xavier_rate}) and {pre_xavier} "
-        "({pre_xavier_rate}). This holds for a small model of 4 blocks.",
+        "({pre_xavier_rate}). No part asks whether Pre-LN is easier to train.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         everyday=True,
@@ -215,14 +218,15 @@ CLAIMS = (
         question="quality",
         finding=(
             "tf",
-            "With PyTorch's initialisation Post-LN ends lower, at {post_torch} instead of {pre_torch}. With "
-            "Xavier it ends higher, at {post_xavier} instead of {pre_xavier}.",
+            "Of 4 blocks on prose Post-LN ends lower than Pre-LN with PyTorch's initialisation, at "
+            "{post_torch} instead of {pre_torch}. With Xavier it ends higher, at {post_xavier} instead of "
+            "{pre_xavier}.",
         ),
     ),
     Claim(
         "E10",
         "No norm, no training",
-        "Without any norm training is unstable, wherever the norm would have been.",
+        "Without any norm training is unstable.",
         "teaching material",
         {
             "xavier": {"label": "No norm, Xavier", "scheme": "none", "depth": "12", "steps": "600"},
@@ -242,25 +246,25 @@ CLAIMS = (
             Part("With PyTorch's initialisation 12 blocks do not train", Most("torch12", low=HALF)),
             Part("With PyTorch's initialisation 32 blocks do not train", Most("torch32", low=HALF)),
         ),
-        "At a rate of 0.003, losses at most chance, after 600 steps: with Xavier and 12 blocks it ends at "
-        "{xavier}; with PyTorch's smaller weights at {torch12}, where Pre-LN ends at {pre}, and with 32 "
-        "blocks at {torch32}.",
+        "Losses, at most chance, after 600 steps at a rate of 0.003. Without a norm 12 blocks end at "
+        "{xavier} with Xavier, and with PyTorch's smaller weights at {torch12}, where Pre-LN ends at {pre}; "
+        "32 blocks end at {torch32}. The rule asks whether they train at this rate; lower ones were not run.",
         Curve("depth", FINAL, log_y=False),
-        changed="Runs had 200 steps.",
+        changed="Runs had 200 steps. The sentence added \"wherever the norm would have been\".",
         everyday=True,
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         general=True,
         question="train",
         finding=(
             "tft",
-            "It depends on initialisation and depth: without norms 12 blocks end at {torch12} with "
-            "PyTorch's small weights and at {xavier} with Xavier's. 32 blocks fail even with "
-            "PyTorch's.",
+            "At a rate of 0.003 it depends on initialisation and depth: without norms 12 blocks end at "
+            "{torch12} with PyTorch's small weights and at {xavier} with Xavier's. 32 blocks do not train "
+            "even with PyTorch's.",
         ),
     ),
     Claim(
         "E11",
-        "RMSNorm loses nothing",
+        "RMSNorm reaches LayerNorm's loss",
         "RMSNorm reaches the same loss as LayerNorm.",
         "Zhang and Sennrich 2019, arXiv:1910.07467; teaching material",
         {
@@ -277,9 +281,10 @@ CLAIMS = (
             Part("On the Markov task they are equal up to 0.01 nats", Same("rmsnorm", "layernorm", 0.01)),
             Part("On prose they are equal up to 0.02 nats", Same("rmsnorm_prose", "layernorm_prose", EQUAL)),
         ),
-        "Held-out losses at LayerNorm's rate. Pre-LN with 12 blocks on the Markov task ends at {layernorm} "
-        "with LayerNorm and {rmsnorm} with RMSNorm; with 4 blocks on prose at {layernorm_prose} and "
-        "{rmsnorm_prose}. Both norms see the same data and start from the same weights.",
+        "Held-out losses at one rate for both norms, 0.003 on the Markov task and 0.008 on prose. Pre-LN "
+        "with 12 blocks on the Markov task ends at {layernorm} with LayerNorm and {rmsnorm} with RMSNorm; "
+        "with 4 blocks on prose at {layernorm_prose} and {rmsnorm_prose}. Both norms see the same data and "
+        "start from the same weights.",
         Strip("held-out loss (nats)"),
         seeds=16,
         changed="With 8 seeds the first part was true on one set of seeds and undecided on another.",
@@ -288,7 +293,7 @@ CLAIMS = (
         question="norm",
         finding=(
             "tt",
-            "RMSNorm and LayerNorm end equal: on the Markov task up to 0.01 nats, at {rmsnorm} and "
+            "In Pre-LN RMSNorm and LayerNorm end equal: on the Markov task up to 0.01 nats, at {rmsnorm} and "
             "{layernorm}, and on prose up to 0.02, at {rmsnorm_prose} and {layernorm_prose}.",
         ),
     ),
@@ -314,10 +319,9 @@ CLAIMS = (
             Part("In Post-LN they are equal up to 0.01 nats",
                  Same("rmsnorm_post", "layernorm_nobias_post", 0.01)),
         ),
-        "Both norms lack a shift, so they differ in re-centring alone. Pre-LN with 12 blocks has a "
-        "held-out "
-        "loss of {layernorm_nobias} with it and {rmsnorm} without; Post-LN with PyTorch's initialisation "
-        "{layernorm_nobias_post} and {rmsnorm_post}.",
+        "LayerNorm without shift is compared with RMSNorm: apart from their eps they differ in re-centring "
+        "alone. Pre-LN with 12 blocks has a held-out loss of {layernorm_nobias} re-centred and {rmsnorm} "
+        "not; Post-LN with PyTorch's initialisation {layernorm_nobias_post} and {rmsnorm_post}.",
         Strip("held-out loss (nats)"),
         changed="Training losses of five seeds were compared. The sentence said that re-scaling does the "
         "work, which is not tested: that it is about re-centring alone was said after a first result.",
