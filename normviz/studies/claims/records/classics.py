@@ -29,7 +29,7 @@ CLAIMS = (
     Claim(
         "E16",
         "Post-LN's gradients explode",
-        "In Post-LN gradients explode: they grow with depth, and most near the output.",
+        "In Post-LN gradients explode with depth at initialisation.",
         "teaching material, after Xiong et al. 2020, arXiv:2002.04745 (large near the output); against it "
         "Liu et al. 2020, arXiv:2004.08249",
         {
@@ -38,13 +38,13 @@ CLAIMS = (
             "pre": {**PRE, "label": "Pre-LN, Xavier", "depth": DEPTHS},
         },
         {
-            "power": Number("the exponent of the gradient over depth, Xavier",
+            "power": Number("the exponent over depth of the gradient of all parameters, Xavier",
                             slope("post", "depth", GRADIENT)),
-            "power_torch": Number("the exponent of the gradient over depth, PyTorch's init",
+            "power_torch": Number("the exponent over depth of the gradient of all parameters, PyTorch's init",
                                   slope("torch", "depth", GRADIENT)),
-            "growth": Number("the gradient of 96 blocks over that of 6, Xavier",
+            "growth": Number("the gradient of all parameters, 96 blocks over 6, Xavier",
                              over(value("post", GRADIENT, depth=96), value("post", GRADIENT, depth=6))),
-            "top": Number("the gradient of the last of 48 blocks, Post-LN over Pre-LN",
+            "top": Number("the gradient of the last of 48 blocks, Post-LN over Pre-LN, Xavier",
                           over(value("post", at("grad_block", 0, -1), depth=48),
                                value("pre", at("grad_block", 0, -1), depth=48))),
         },
@@ -53,23 +53,28 @@ CLAIMS = (
                  Between("power", low=0.25), control=True),
             Part("With PyTorch's initialisation it grows with depth: its exponent is above 0.25",
                  Between("power_torch", low=0.25), control=True),
-            Part("From 6 to 96 blocks it grows tenfold", Between("growth", low=10, ratio=True)),
-            Part("The last of 48 blocks gets more than in Pre-LN",
+            Part("With Xavier it grows tenfold from 6 to 96 blocks", Between("growth", low=10, ratio=True)),
+            Part("The last of 48 blocks has a larger gradient than in Pre-LN",
                  Between("top", low=1, ratio=True), control=True),
         ),
-        "At step 0 the gradient of all parameters grows as L to the power of {power} with Xavier and "
-        "{power_torch} with PyTorch's initialisation; with 96 blocks it is {growth} times that of 6. The "
-        "last of 48 blocks gets {top} times the gradient of Pre-LN's.",
+        "At step 0 the L2 norm of the gradient of all parameters grows as L to the power of {power} with "
+        "Xavier and {power_torch} with PyTorch's initialisation; with Xavier and 96 blocks it is {growth} "
+        "times that of 6. Blocks of equal gradients make it grow as sqrt(L), by their number alone. The "
+        "rule calls a tenfold growth an explosion. The gradient of the last of 48 blocks is {top} times "
+        "that of Pre-LN's.",
         Curve("depth", GRADIENT),
         seeds=20,
-        changed="With 8 seeds the first part was true on one set of seeds and undecided on another.",
+        changed="With 8 seeds the first part was true on one set of seeds and undecided on another. The "
+        "sentence said that gradients grow with depth, which is a control, and most near the output, which "
+        "no part asks.",
         everyday=True,
         open_=(("post", {"depth": 96}), ("pre", {"depth": 96})),
         question="gradient",
         finding=(
             "ttft",
-            "Post-LN's gradient at the start grows with depth as L to the power of {power}, {growth} "
-            "times from 6 to 96 blocks: growth, but no explosion.",
+            "With Xavier the gradient of all of Post-LN's parameters grows at the start as L to the power "
+            "of {power}, {growth} times from 6 to 96 blocks. Blocks of equal gradients would give sqrt(L): "
+            "no explosion.",
         ),
     ),
     Claim(
@@ -92,31 +97,35 @@ CLAIMS = (
             for where in RATIO
         },
         (
-            Part("Pre-LN's first block changes the stream by less than a quarter, Xavier",
+            Part("In Pre-LN's first block a branch is less than a quarter of its stream, Xavier",
                  Between("xavier_first", high=0.25)),
-            Part("Pre-LN's last block changes the stream by less than a quarter, Xavier",
+            Part("In Pre-LN's last block a branch is less than a quarter of its stream, Xavier",
                  Between("xavier_last", high=0.25)),
-            Part("Pre-LN's first block changes the stream by less than a quarter, GPT-2's init",
+            Part("In Pre-LN's first block a branch is less than a quarter of its stream, GPT-2's init",
                  Between("gpt2_first", high=0.25)),
-            Part("Pre-LN's last block changes the stream by less than a quarter, GPT-2's init",
+            Part("In Pre-LN's last block a branch is less than a quarter of its stream, GPT-2's init",
                  Between("gpt2_last", high=0.25)),
-            Part("Post-LN's last block changes the stream by less than a quarter, Xavier",
+            Part("In Post-LN's last block a branch is less than a quarter of its stream, Xavier",
                  Between("post_last", high=0.25)),
         ),
-        "RMS of a branch over that of the stream it is added to, at step 0, 48 blocks, first block and last: "
-        "Pre-LN with Xavier {xavier_first} and {xavier_last}, with PyTorch's initialisation {torch_first} "
-        "and {torch_last}, with GPT-2's {gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and "
-        "{post_last}.",
+        "RMS of a branch over that of the stream it is added to (mean of a block's attention and FFN), at "
+        "step 0, in the first and the last of 48 blocks: Pre-LN with Xavier {xavier_first} and "
+        "{xavier_last}, with PyTorch's initialisation {torch_first} and {torch_last}, with GPT-2's "
+        "{gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and {post_last}, before the norm on "
+        "the sum. Whether a deep model starts like a shallow one is not tested.",
         Layers("branch_ratio", 0),
         seeds=8,
         everyday=True,
+        changed="Parts said that a block changes the stream by less than a quarter; measured are its "
+        "branches.",
         open_=(("xavier", {}), ("gpt2", {}), ("post", {})),
         general=True,
         question="stream",
         finding=(
             "ftttf",
-            "It depends on the initialisation: Pre-LN's first block adds {xavier_first} of the stream "
-            "with Xavier and {gpt2_first} with GPT-2's init. Post-LN's last adds {post_last}.",
+            "It depends on the initialisation: in the first of 48 Pre-LN blocks a branch is {xavier_first} "
+            "of its stream with Xavier and {gpt2_first} with GPT-2's init. In Post-LN's last it is "
+            "{post_last} with Xavier.",
         ),
     ),
     Claim(
@@ -142,9 +151,10 @@ CLAIMS = (
             Part("It ends lower than Pre-LN", Less("deepnorm", "pre", SMALL)),
         ),
         "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the rate of five "
-        "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN "
-        "at {post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
-        "initialisation, DeepNorm its own with Xavier.",
+        "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
+        "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
+        "initialisation, DeepNorm its own with Xavier, so placement and initialisation are not told apart: "
+        "in E7 Post-LN ends higher with Xavier. Whether DeepNorm trains as stably as Pre-LN is not asked.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
         changed="Eight seeds decided the second part, and another eight left it open.",
@@ -153,8 +163,8 @@ CLAIMS = (
         question="quality",
         finding=(
             "ff",
-            "DeepNorm does not keep Post-LN's quality here: it ends at {deepnorm}, Post-LN at {post} and "
-            "Pre-LN at {pre}.",
+            "With 4 blocks on prose DeepNorm, with its own initialisation, ends higher than both: at "
+            "{deepnorm}, where Post-LN ends at {post} and Pre-LN at {pre} with PyTorch's.",
         ),
     ),
     Claim(
@@ -183,13 +193,13 @@ CLAIMS = (
             Part("Post-LN's inputs drift less than Res-post-norm's",
                  Less("post_drift", "resp_drift", ratio=True)),
         ),
-        "If drift were the cause, the placement whose inputs drift less would end lower. Each channel's mean "
-        "and standard deviation on one held-out batch, over the RMS of the input, changes from one twentieth "
-        "of the run to the next by {none_drift} without a norm, {pre_drift} in Pre-LN, {resp_drift} in "
-        "Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, {resp_loss} and "
-        "{post_loss}. PyTorch's initialisation, 12 blocks, 300 steps, for each the best of some rates on "
-        "another seed. This is a correlation over four placements, and no noise was added to the inputs as "
-        "in the paper against it.",
+        "If drift were the cause, the placement whose inputs drift less would end lower. Drift is how far "
+        "the channels' means and standard deviations on one held-out batch, over the RMS of the input, move "
+        "from one twentieth of the run to the next: {none_drift} without a norm, {pre_drift} in Pre-LN, "
+        "{resp_drift} in Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, "
+        "{resp_loss} and {post_loss}, at most chance, on that batch. PyTorch's initialisation, 12 blocks, "
+        "300 steps, for each the best of some rates on another seed. This is a correlation over four "
+        "placements, and no noise was added to the inputs as in the paper against it.",
         Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
         lab="drift",
         everyday=True,
@@ -198,8 +208,8 @@ CLAIMS = (
         finding=(
             "tttuu",
             "Pre-LN's inputs drift a little less than without a norm, {pre_drift} against {none_drift}, and "
-            "it ends lower. Whether drift goes with the loss among other placements is "
-            "undecided.",
+            "it ends lower. Two parts are undecided: whether Pre-LN ends lower than Res-post-norm, and "
+            "whether Post-LN's inputs drift less than Res-post-norm's.",
         ),
     ),
     Claim(
@@ -237,8 +247,9 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ttu",
-            "With DeepNorm no gradient exceeds the first one's tenfold, with 12 and with 48 blocks. "
-            "In Pre-LN and Post-LN none does either.",
+            "In 300 steps with DeepNorm no gradient exceeds the first one's tenfold, with 12 and with 48 "
+            "blocks. In Pre-LN and Post-LN none does either, and whether DeepNorm's grows less than "
+            "Pre-LN's is undecided.",
         ),
     ),
     Claim(
@@ -270,23 +281,24 @@ CLAIMS = (
                  Less("gap32", "gap2", 0.02)),
             Part("In batches of 2 it ends higher than LayerNorm", Less("layernorm2", "batchnorm2", 0.02)),
             Part("In batches of 32 it is not worse than LayerNorm by 0.02 nats",
-                 NotWorse("batchnorm32", "layernorm32", 0.02)),
+                 NotWorse("batchnorm32", "layernorm32", 0.02), control=True),
         ),
         "Pre-LN, 4 blocks, sequences of 8 tokens, loss of 128 held-out sequences after 400 steps at 0.004, "
         "with BatchNorm's running statistics. BatchNorm minus LayerNorm is {gap2} in batches of 2 "
-        "sequences, {gap8} in 8 and {gap32} in 32. Smaller batches make both noisier; the difference is "
-        "what BatchNorm adds. In training each position's statistics see later positions too, and here "
-        "they do not.",
+        "sequences, {gap8} in 8 and {gap32} in 32. With the same steps both read less data in smaller "
+        "batches, and are noisier; the difference is what BatchNorm adds. How far its statistics are off is "
+        "not measured. In training each position's statistics see later positions too, and here they do not.",
         Curve("batch", READ, log_y=False),
         lab="confidence",
         everyday=True,
+        changed="The part about batches of 32 became a control, since the claim says nothing of them.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
                ("layernorm", {"batch": 32})),
         question="norm",
         finding=(
             "ttt",
-            "In batches of 2 sequences BatchNorm ends {gap2} above LayerNorm, in batches of 32 they "
-            "are equal.",
+            "In batches of 2 sequences of 8 tokens BatchNorm ends {gap2} above LayerNorm, in batches of 32 "
+            "it is not worse by 0.02 nats.",
         ),
     ),
 )  # fmt: skip
