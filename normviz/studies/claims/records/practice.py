@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from operator import sub
 
-from ..evidence import HELD_OUT, SPIKE, Quantity, Sample, at, greatest, lab
-from ..numbers import best_rate, depth_slope, over, tuned, value
+from ..evidence import HELD_OUT, Quantity, Sample, at, greatest, lab
+from ..numbers import best_rate, depth_slope, over, sensitivity, tuned, value
 from ..record import Claim, Combined, Curve, Number, Strip
-from ..rule import Between, Correlated, Less, LessInMost, Most, Part
+from ..rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Part
 from .quality import JUDGED, MORE, PROSE, SMALL
 
 NATS = "nats"
@@ -154,42 +154,36 @@ CLAIMS = (
         "than with Pre-LN or HybridNorm.",
         "SiameseNorm 2026, arXiv:2602.08064",
         {
-            arm: {"label": label, "scheme": arm, "depth": "8",
-                  "lr": "0.002,0.004,0.008,0.016,0.032", **MORE}
-            for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"), ("pre", "Pre-LN"))
+            arm: {"label": label, "scheme": arm, "depth": "8", "schedule": "linear", "lr": rates, **MORE}
+            for arm, label, rates in (
+                ("siamese", "SiameseNorm", "0.004,0.008,0.016,0.032,0.064"),
+                ("pre", "Pre-LN", "0.004,0.008,0.016,0.032,0.064"),
+                ("hybridnorm", "HybridNorm", "0.0005,0.001,0.002,0.004,0.008"),
+            )
         },
         {
-            **{
-                f"{arm}_spike": Number(f"largest gradient over the median at a rate of 0.032, {label}",
-                                       value(arm, SPIKE, lr=0.032))
-                for arm, label in (("siamese", "SiameseNorm"), ("hybridnorm", "HybridNorm"),
-                                   ("pre", "Pre-LN"))
-            },
+            "siamese_sensitivity": sensitivity("siamese", "SiameseNorm"),
+            "pre_sensitivity": sensitivity("pre", "Pre-LN"),
             **tuned("siamese", "SiameseNorm"),
             **tuned("hybridnorm", "HybridNorm"),
             **tuned("pre", "Pre-LN"),
         },
         (
-            Part("At a rate of 0.032 its gradients spike less than HybridNorm's",
-                 Less("siamese_spike", "hybridnorm_spike", ratio=True), control=True),
+            Part("Over rates of 0.004 to 0.064 it is as robust: its learning-rate sensitivity is at most "
+                 "0.02 nats above Pre-LN's", NotWorse("siamese_sensitivity", "pre_sensitivity", 0.02)),
             Part("It ends lower than Pre-LN at the best rate", Less("siamese", "pre", SMALL)),
             Part("It ends lower than HybridNorm at the best rate", Less("siamese", "hybridnorm", SMALL)),
         ),
-        "8 blocks, 200 steps, no warm-up. At a rate of 0.032 the largest gradient after the first tenth of "
-        "the run is {siamese_spike} times the median with SiameseNorm, {hybridnorm_spike} with HybridNorm "
-        "and {pre_spike} with Pre-LN. At the rates that are best on the other seeds the held-out losses are "
-        "{siamese}, {hybridnorm} and {pre}. The duel shows the rate of 0.032, at which gradients were "
-        "compared, and not those rates.",
+        "8 blocks, 200 steps, a rate that falls to 0, no warm-up. At the rates that are best on the other "
+        "seeds the held-out losses are {siamese} with SiameseNorm ({siamese_rate}), {pre} with Pre-LN "
+        "({pre_rate}) and {hybridnorm} with HybridNorm ({hybridnorm_rate}). Over rates of 0.004 to 0.064 "
+        "the final loss lies on average {siamese_sensitivity} above that of the best rate with SiameseNorm "
+        "and {pre_sensitivity} with Pre-LN.",
         Curve("lr", HELD_OUT, log_y=False),
-        open_=(("siamese", {"lr": 0.032}), ("hybridnorm", {"lr": 0.032}), ("pre", {"lr": 0.032})),
+        changed="The rate was constant, so that runs that still fell left a part undecided, and HybridNorm's "
+        "best rate was the lowest one tried. That training is as robust was not tested: a control said that "
+        "gradients spike less than HybridNorm's at a rate at which HybridNorm does not train.",
         question="quality",
-        finding=(
-            "tuu",
-            "At 0.032 the gradients of SiameseNorm spike {siamese_spike} times the median, of Pre-LN "
-            "{pre_spike} times, of HybridNorm, which does not train there, {hybridnorm_spike} times. At best "
-            "rates SiameseNorm ends lower than HybridNorm in all ten seeds, but two of HybridNorm's runs "
-            "still fell. Whether it ends lower than Pre-LN is undecided.",
-        ),
     ),
     Claim(
         "C29",
@@ -269,8 +263,8 @@ CLAIMS = (
         "RMSNorm with AdamW and 0.97 with Muon)",
         {
             f"{norm}_{optimizer}": {"label": f"{label}, {name}", "norm": norm, "optimizer": optimizer,
-                                    "depth": "6", "steps": "300", "lr": "0.001,0.002,0.004,0.008,0.016",
-                                    **MORE}
+                                    "depth": "6", "steps": "300", "schedule": "linear",
+                                    "lr": "0.004,0.008,0.016,0.032,0.064", **MORE}
             for norm, label in NORMS.items()
             for optimizer, name in OPTIMIZERS.items()
         },
@@ -291,21 +285,19 @@ CLAIMS = (
         },
         (
             Part("Derf's gap to RMSNorm is larger with Muon", Less("derf_gap_adamw", "derf_gap_muon", SMALL)),
-            Part("DyT's gap to RMSNorm is no larger with Muon", Less("dyt_gap_muon", "dyt_gap_adamw", SMALL)),
+            Part("DyT's gap to RMSNorm is larger with Muon by less than 0.005 nats",
+                 NotWorse("dyt_gap_muon", "dyt_gap_adamw", SMALL)),
         ),
-        "Pre-LN with 6 blocks on the Markov task, 300 steps, each at the rate that is best on the other "
-        "seeds. Held-out loss minus RMSNorm's: Derf {derf_gap_adamw} with AdamW and {derf_gap_muon} with "
-        "Muon, DyT {dyt_gap_adamw} and {dyt_gap_muon}. RMSNorm ends at {rmsnorm_adamw} and {rmsnorm_muon}. "
+        "Pre-LN with 6 blocks on the Markov task, 300 steps, a rate that falls to 0, each at the one that is "
+        "best on the other seeds. Held-out loss minus RMSNorm's: Derf {derf_gap_adamw} with AdamW and "
+        "{derf_gap_muon} with Muon, DyT {dyt_gap_adamw} and {dyt_gap_muon}. RMSNorm ends at {rmsnorm_adamw} and {rmsnorm_muon}. "
         "Derf and DyT have their published start of 0.5.",
         Strip("held-out loss minus RMSNorm's (nats)",
               ("derf_gap_adamw", "derf_gap_muon", "dyt_gap_adamw", "dyt_gap_muon")),
         open_=(("derf_adamw", {}), ("derf_muon", {}), ("rmsnorm_adamw", {}), ("rmsnorm_muon", {})),
         question="norm",
-        finding=(
-            "uu",
-            "Derf's loss minus RMSNorm's is {derf_gap_adamw} with AdamW and {derf_gap_muon} with Muon. Ten "
-            "seeds do not decide whether norm and optimizer interact.",
-        ),
+        changed="The rate was constant, so that runs that still fell left both parts undecided. That DyT's "
+        "gap is no larger with Muon was tested as if it had to be smaller.",
     ),
     Claim(
         "E24",
