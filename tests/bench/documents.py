@@ -32,7 +32,7 @@ from normviz.runs.archive import load
 from normviz.runs.names import lane_name
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.sentences import chip
-from normviz.studies.claims.stored import shipped_result
+from normviz.studies.claims.stored import shipped_check, shipped_result
 from normviz.studies.maps import grid_of
 from normviz.studies.maps.points import point
 from normviz.studies.maps.standard import DEPTHS, HIGH, MAPS, RATES
@@ -136,14 +136,16 @@ def claims_check() -> None:
 
 
 def verdicts() -> None:
-    """Of each claim the verdict before 27 November 2026 and now, and why it changed."""
+    """Of each claim the verdict before 27 November 2026, now and of the third set alone, and why it changed."""
     before = json.loads(BEFORE.read_text())
-    print("| claim | about | before | now | why it changed |\n|---|---|---|---|---|")
+    print("| claim | about | before | now | third set | why it changed |\n" + "|---" * 6 + "|")
     for claim in CLAIMS:
         was = before.get(claim.key, {"before": "new", "why": ""})
         now = chip(claim, shipped_result(claim))
         why = was["why"] if was["before"] != now else ""
-        print(f"| {claim.key} | {claim.label} | {was['before']} | {now} | {why} |")
+        third = shipped_check(claim)
+        check = chip(claim, third) if third else ""
+        print(f"| {claim.key} | {claim.label} | {was['before']} | {now} | {check} | {why} |")
 
 
 def attacks() -> None:
