@@ -136,7 +136,7 @@ def claims_check() -> None:
 
 
 def verdicts() -> None:
-    """Of each claim the verdict before 27 November 2026, now and of the third set alone, and why it changed."""
+    """Of each claim the verdict before 27 November 2026, now, of the third set, and why it changed."""
     before = json.loads(BEFORE.read_text())
     print("| claim | about | before | now | third set | why it changed |\n" + "|---" * 6 + "|")
     for claim in CLAIMS:
