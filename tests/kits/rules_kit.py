@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from normviz.studies.claims import Claim
-from normviz.studies.claims.choice import filled, redrawn
+from normviz.studies.claims.choice import distances, filled, redrawn
 from normviz.studies.claims.evidence import HELD_OUT
 from normviz.studies.claims.numbers import tuned
 from normviz.studies.claims.record import Curve
@@ -107,6 +107,19 @@ def at_rates(difference: float, *means: float) -> Callable[[Generator, tuple[int
     }
 
 
+def spreads(ratio: float, skew: bool = False) -> Callable[[Generator, tuple[int, int]], Drawn]:
+    """Distances from the median of two arms, of which the second has this many times the spread; with `skew`
+    of lognormal numbers."""
+
+    def draw(rng: Generator, shape: tuple[int, int]) -> Drawn:
+        first, second = rng.normal(0, 1, (2, *shape))
+        if skew:
+            first, second = np.exp(first), np.exp(second)
+        return {"a": distances(first), "b": distances(ratio * second)}
+
+    return draw
+
+
 def correlated(rank: float, placements: int) -> Callable[[Generator, tuple[int, int]], Drawn]:
     """Rank correlations over placements drawn from those of which it is `rank`; the seeds repeat them."""
 
@@ -147,6 +160,9 @@ CASES = (
     Case("tuned, two rates alike", Less("a", "b"), at_rates(0, 1.2, 0.3, 0, 0.1, 1.5), "limit"),
     Case("tuned, one rate best", Less("a", "b"), at_rates(0, 8, 3, 0, 3, 8), "limit"),
     Case("tuned, less by 2 sd", Less("a", "b"), at_rates(-2, 1.2, 0.3, 0, 0.1, 1.5), "true"),
+    Case("spreads alike", Less("a", "b"), spreads(1.0), "limit"),
+    Case("spreads alike, skewed", Less("a", "b"), spreads(1.0, skew=True), "limit"),
+    Case("three times the spread", Less("a", "b"), spreads(3.0), "true"),
     Case("apart by the limit", Same("a", "b", 0.5), pairs(0.5, 0.4), "limit"),
 )  # fmt: skip
 

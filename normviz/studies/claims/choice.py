@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .record import ChosenRate, Claim, Combined, Tuned, read_name
+from .record import Apart, ChosenRate, Claim, Combined, Tuned, read_name
 from .rule import Drawn, Numbers
 
 DRAWS = 400
@@ -23,10 +23,15 @@ Floats = NDArray[Any]
 
 def filled(claim: Claim, read: Numbers) -> dict[str, list[float]]:
     """The numbers that were read off runs, one value a seed, and those that follow from them: a rate is the
-    one with the lowest mean over all other seeds."""
-    if not claim.tuned:
-        return {name: list(read[name]) for name in claim.numbers}
-    derived = _derived(claim, read, _chosen)
+    one with the lowest mean over all other seeds, a distance that from the median of all seeds."""
+    derived = {
+        **_derived(claim, read, _chosen),
+        **{
+            name: distances(np.array(read[number.of.name]))
+            for name, number in claim.numbers.items()
+            if isinstance(number.of, Apart)
+        },
+    }
     return {
         **{
             name: derived[name].tolist() if name in derived else list(read[name])
@@ -34,6 +39,12 @@ def filled(claim: Claim, read: Numbers) -> dict[str, list[float]]:
         },
         **{name: list(read[name]) for name in claim.read if name not in claim.numbers},
     }
+
+
+def distances(values: Floats) -> Floats:
+    """How far each number [..., seeds] is from the median of all seeds. NaN where that is not finite."""
+    with np.errstate(invalid="ignore"):
+        return np.abs(values - np.median(values, axis=-1, keepdims=True))
 
 
 def redrawn(claim: Claim, numbers: Numbers) -> Drawn | None:
@@ -54,7 +65,7 @@ def _derived(
         if isinstance(number.of, Tuned):
             rates[name] = np.array(claim.rates(number.of))
             tried = np.array([read[read_name(name, rate)] for rate in rates[name]])
-            rows[name] = choose(tried)
+            rows[name] = rows[number.of.like] if number.of.like else choose(tried)
             derived[name] = tried[rows[name], np.arange(tried.shape[1])]
     for name, number in claim.numbers.items():
         if isinstance(number.of, ChosenRate):

@@ -153,13 +153,18 @@ GRADIENT_GROWTH = Quantity(
 """Before clipping; infinite where a gradient was not finite."""
 
 
-def _spike(run: CellResult) -> float:
-    norms = recording_of(run).steps.grad_norm
-    later = norms[len(norms) // 10 :]
-    return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
+def _spike(after: int) -> Callable[[CellResult], float]:
+    def of(run: CellResult) -> float:
+        norms = recording_of(run).steps.grad_norm
+        later = norms[len(norms) // after :]
+        return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
+
+    return of
 
 
-SPIKE = Quantity("largest gradient over the median", "after the first tenth of the steps", _spike)
+LARGEST_OVER_MEDIAN = "largest gradient over the median"
+SPIKE = Quantity(LARGEST_OVER_MEDIAN, "after the first tenth of the steps", _spike(10))
+LATE_SPIKE = Quantity(LARGEST_OVER_MEDIAN, "in the second half of the steps", _spike(2))
 
 
 def setting(name: str, title: str = "") -> Quantity:

@@ -162,6 +162,13 @@ def tuned(
     }
 
 
+def at_rate_of(name: str, arm: str, words: str, quantity: Quantity, **where: object) -> Number:
+    """A quantity of an arm at the rate that is chosen for its tuned number `name` of the same cells."""
+    form, unit = (".3f", "nats") if quantity.unit == "nats" else (".2f", "")
+    label = f"{quantity.label} at the same rate, {words}"
+    return Number(label, Tuned(arm, quantity, where, name), form, unit)
+
+
 def steps_until(arm: str, words: str, level: float, **where: object) -> Number:
     """The steps of one cell until the mean of ten losses is at most `level` nats."""
     return Number(

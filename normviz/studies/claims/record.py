@@ -49,11 +49,13 @@ Pick = tuple[str, Mapping[str, object]]
 @dataclass(frozen=True)
 class Tuned:
     """A quantity at a learning rate that is chosen for each seed: of an arm's cells with these settings the
-    rate with the lowest mean over the other seeds."""
+    rate with the lowest mean over the other seeds, or the rate of the tuned number `like`, which stands
+    before it and has the same cells."""
 
     arm: str
     quantity: Quantity
     where: Mapping[str, object]
+    like: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,20 @@ class Combined:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """How far a number that was read off runs is from its median over all seeds (Brown and Forsythe 1974):
+    two arms' means of it tell whether one varies more from seed to seed."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Number:
-    """A number that each seed gives: read off its runs, at a rate that is chosen on the other seeds, or of
-    two such numbers. `label` is its row in tables; `form` formats it."""
+    """A number that each seed gives: read off its runs, at a rate that is chosen on the other seeds, of two
+    such numbers, or one's distance from the median. `label` is its row in tables; `form` formats it."""
 
     label: str
-    of: Callable[[Sample], float] | Tuned | ChosenRate | Combined
+    of: Callable[[Sample], float] | Tuned | ChosenRate | Combined | Apart
     form: str = ".2f"
     unit: str = ""
 
@@ -258,7 +268,7 @@ class Claim:
             if isinstance(number.of, Tuned):
                 for rate in self.rates(number.of):
                     read[read_name(name, rate)] = _at_rate(number.of, rate)
-            elif not isinstance(number.of, ChosenRate | Combined):
+            elif not isinstance(number.of, ChosenRate | Combined | Apart):
                 read[name] = number.of
         return read
 

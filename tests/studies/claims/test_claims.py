@@ -45,8 +45,8 @@ from normviz.studies.claims.correction import Family, sentences
 from normviz.studies.claims.drive import ClaimError, run, stored_result
 from normviz.studies.claims.evidence import FINAL, CellResult, trains
 from normviz.studies.claims.figure import drawn, linked
-from normviz.studies.claims.numbers import log_slope
-from normviz.studies.claims.record import Curve, Layers, Strip, fits
+from normviz.studies.claims.numbers import at_rate_of, log_slope
+from normviz.studies.claims.record import Apart, Curve, Layers, Number, Strip, fits
 from normviz.studies.claims.records.census import lead
 from normviz.studies.claims.rule import (
     All,
@@ -404,6 +404,24 @@ def test_a_rate_is_the_best_of_all_other_seeds_and_an_interval_includes_the_choi
     assert alone.outcome == with_choice.outcome == "undecided" and alone != with_choice
 
 
+def test_a_number_at_the_rate_of_another_has_that_ones_rate() -> None:
+    like = at_rate_of("pre", "pre", "Pre-LN", FINAL)
+    claim = replace(TUNED, numbers={**TUNED.numbers, "train": like})
+    held = {"pre at 0.0001": [1.0, 2.0, 2.0], "pre at 0.03": [3.0, 1.0, 1.0]}
+    ends = {"train at 0.0001": [0.1, 0.2, 0.3], "train at 0.03": [0.4, 0.5, 0.6]}
+    assert set(claim.read) == {*held, *ends}
+    numbers = filled(claim, {**held, **ends})
+    assert numbers["pre_rate"] == [0.03, 0.0001, 0.0001], "where its own is least at 0.0001 in all"
+    assert numbers["train"] == [0.4, 0.2, 0.3]
+
+
+def test_how_far_a_seed_lies_from_the_others_is_from_the_median_of_all() -> None:
+    claim = replace(SMALL, numbers={**SMALL.numbers, "apart": Number("apart", Apart("slow"))})
+    assert "apart" not in claim.read
+    read = {name: [1.0, 5.0, 2.0] for name in claim.read}
+    assert filled(claim, read)["apart"] == [1.0, 3.0, 0.0]
+
+
 @pytest.mark.usefixtures("here")
 def test_a_claim_that_chooses_rates_needs_two_seeds(store: Store) -> None:
     with pytest.raises(ClaimError, match="give it 2 seeds or more"):
@@ -643,6 +661,7 @@ KNOWN = {
     "C15": {"2.83"},  # what bounds its logits
     "C24": {"1.25", "1.11"},  # the goal and the floor
     "C43": {"500"},  # images in the graph
+    "C48": {"1.25"},  # the goal
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
     "E13": {"24"},  # branches of 12 blocks

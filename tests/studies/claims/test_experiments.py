@@ -37,7 +37,7 @@ from normviz.studies.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.studies.labs import composite, confidence, drift, drop, operations
+from normviz.studies.labs import alike, composite, confidence, drift, drop, operations
 from normviz.studies.labs.model import begun
 from normviz.studies.maps.grid import Cell
 from normviz.training.events import Started, Step
@@ -240,6 +240,24 @@ def test_a_task_without_a_held_out_part_is_refused() -> None:
 def test_drop_says_how_the_stream_grows(scheme: str, least: float, most: float) -> None:
     found = drop.measure(RUN.replace(scheme=scheme, task="prose_split", depth=3, lr=1e-9))
     assert least <= found["growth"] <= most
+
+
+def test_streams_of_silent_blocks_are_alike_and_the_first_block_gets_its_share_of_the_gradient() -> (
+    None
+):
+    config = RUN.replace(depth=4, task="prose_split", lr=1e-9)
+    silent, loud = (alike.measure(config.replace(branch_gain=gain)) for gain in (0.001, 10.0))
+    assert silent["early"] == pytest.approx(1.0, abs=1e-5) == silent["deep"]
+    assert 0.0 < loud["early"] < loud["deep"] < 0.99, "a stream that has grown turns less"
+    assert alike.measure(config.replace(scheme="post"))["deep"] < 0.99
+    halved = config.replace(depth=2, steps=0)
+    model, task = drop.trained(halved)
+    model.loss(*task.tensors(0, torch.device("cpu"))).backward()
+    norms = [
+        sum(float(p.grad.square().sum()) for p in block.parameters() if p.grad is not None) ** 0.5
+        for block in model.blocks
+    ]
+    assert alike.measure(halved)["gradient"] == pytest.approx(norms[0] / norms[1])
 
 
 def test_the_operations_of_a_norm_and_of_a_step_are_those_of_their_formulas() -> None:

@@ -8,6 +8,7 @@ from ..evidence import FINAL, at, lab, quotient, squared
 from ..numbers import HALF, final, growth_ratio, largest_rate, over, slope, steps_until, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Less, LessInMost, Most, Part
+from .quality import EIGHT
 
 NATS = "nats"
 END = squared(at("stream_rms", -1, -1), "variance of the stream after the last block, last step")
@@ -404,5 +405,54 @@ CLAIMS = (
             "sqrt(2L). With 12 blocks some seeds of Post-LN train by themselves within 600 steps, which "
             "leaves that part undecided.",
         ),
+    ),
+    Claim(
+        "C45",
+        "Alike in Pre-LN, vanishing in Post-LN",
+        "Representation collapse and vanishing gradients are two ends of a seesaw: in Pre-LN the hidden "
+        "states of deep layers become alike, in Post-LN gradients vanish.",
+        "Zhu et al. 2024, arXiv:2409.19606, introduction; Xie et al. 2023, arXiv:2304.14802, abstract; both "
+        "after Liu et al. 2020, arXiv:2004.08249",
+        {
+            **{arm: {"label": label, "scheme": arm, "lr": rate, **EIGHT}
+               for arm, label, rate in (("pre", "Pre-LN", "0.01"), ("post", "Post-LN", "0.003"))},
+            **{f"{arm}_start": {"label": f"{label}, 24 blocks at step 0", "scheme": arm, **EIGHT,
+                                "depth": "24", "steps": "0"}
+               for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))},
+        },
+        {
+            **{
+                f"{arm}_{half}": Number(f"cosine of neighbouring blocks' streams, {half} half, {label}",
+                                        value(arm, lab(half, "")), ".3f")
+                for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))
+                for half in ("early", "deep")
+            },
+            **{
+                f"{arm}_gradient": Number(f"gradient of the first of 24 blocks over the last, {label}",
+                                          value(f"{arm}_start", lab("gradient", "")), ".2g")
+                for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))
+            },
+        },
+        (
+            Part("In Pre-LN neighbouring streams are more alike in the deep half than in the early one",
+                 Less("pre_early", "pre_deep")),
+            Part("In the deep half they are more alike in Pre-LN than in Post-LN",
+                 Less("post_deep", "pre_deep")),
+            Part("In Post-LN the first of 24 blocks gets less than a tenth of the last one's gradient",
+                 Between("post_gradient", high=0.1, ratio=True)),
+            Part("In Pre-LN it gets half of it or more", Between("pre_gradient", low=0.5, ratio=True),
+                 control=True),
+        ),
+        "Cosine of a position's stream after a block with that after the block before, in the mean over "
+        "positions, after 240 steps on prose with 8 blocks and PyTorch's initialisation. In Pre-LN it is "
+        "{pre_early} in the early half and {pre_deep} in the deep one, in Post-LN {post_early} and "
+        "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of the last "
+        "one in Post-LN and {pre_gradient} times in Pre-LN. Each placement has the rate that was best on "
+        "other seeds.",
+        Strip("cosine of neighbouring blocks' streams", ("pre_early", "pre_deep", "post_early", "post_deep")),
+        seeds=5,
+        lab="alike",
+        open_=(("pre", {}), ("post", {})),
+        question="gradient",
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..evidence import Sample, at, quotient, recording_of, renamed
-from ..numbers import layer_slope, log_slope, slope, value
+from ..numbers import Of, layer_slope, log_slope, over, slope, value
 from ..record import Claim, Curve, Layers, Number, Theory
 from ..rule import All, Between, Less, Most, Part
 
@@ -20,6 +20,16 @@ FIRST_LAST = quotient("grad_block", 0, 1, -1)
 HIDDEN = renamed(
     quotient("grad_hidden", 0, 0, -1), "hidden-state gradient, embedding over last block, step 0"
 )
+
+
+SUMS = {"start": ("at step 0, 24 blocks", {"depth": "24", **WIDE}),
+        "end": ("trained, 8 blocks", {"depth": "8", "steps": "200", "lr": "0.002", "warmup": "40",
+                                      "schedule": "linear"})}  # fmt: skip
+
+
+def sums(arm: str) -> Of:
+    """The RMS of the sum before a norm, last block over first, at the last step."""
+    return over(value(arm, at("sum_rms", -1, -1)), value(arm, at("sum_rms", -1, 1)))
 
 
 def variances(sample: Sample, depth: int) -> list[float]:
@@ -266,5 +276,45 @@ CLAIMS = (
             "the last of 12 blocks, and {most} times with 96. After 32 steps it is {early} times with 12, "
             "in Post-LN {post_early} times.",
         ),
+    ),
+    Claim(
+        "C47",
+        "The sum before the norm",
+        "The sum of stream and branch grows from block to block in Pre-LN; in Post-LN, where a norm follows "
+        "it, it is about the same in every block.",
+        "Xiong et al. 2020, arXiv:2002.04745, lemma 2 (at initialisation)",
+        {
+            f"{arm}_{when}": {"label": f"{label}, {words}", "scheme": arm, **settings}
+            for when, (words, settings) in SUMS.items()
+            for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))
+        },
+        {
+            **{
+                f"{arm}_{when}": Number(f"sum in the last block over that in the first, {label}, {words}",
+                                        sums(f"{arm}_{when}"))
+                for when, (words, _) in SUMS.items()
+                for arm, label in (("pre", "Pre-LN"), ("post", "Post-LN"))
+            },
+            "post_rms": Number("RMS of the sum in the last block, Post-LN at step 0, 24 blocks",
+                               value("post_start", at("sum_rms", -1, -1))),
+        },
+        (
+            Part("At step 0 it grows at least twofold over 24 blocks of Pre-LN",
+                 Between("pre_start", low=2, ratio=True)),
+            Part("At step 0 it is equal up to 10 % in the first and the last of 24 blocks of Post-LN",
+                 Between("post_start", 1 / 1.1, 1.1, ratio=True)),
+            Part("After training it grows at least twofold over 8 blocks of Pre-LN",
+                 Between("pre_end", low=2, ratio=True)),
+            Part("After training it changes by less than twofold over 8 blocks of Post-LN",
+                 Between("post_end", 0.5, 2, ratio=True)),
+        ),
+        "RMS of the sum of stream and branch, mean of a block's two sums, last block over first. At step 0 "
+        "with 24 blocks and Xavier it is {pre_start} in Pre-LN and {post_start} in Post-LN, whose last sum "
+        "has an RMS of {post_rms}. After 200 steps with 8 blocks it is {pre_end} and {post_end}. In Post-LN "
+        "the norm after the sum makes the stream's RMS 1 again, so that only the branch can make it grow.",
+        Layers("sum_rms", -1, log_y=False),
+        seeds=5,
+        open_=(("pre_end", {}), ("post_end", {})),
+        question="stream",
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from operator import truediv
 
 from ..evidence import FINAL, HELD_OUT, Sample, at, lifetime
 from ..numbers import HALF, final, held_out, over, tuned, value
-from ..record import Claim, Combined, Curve, Number, Strip
+from ..record import Apart, Claim, Combined, Curve, Number, Strip
 from ..rule import Between, Less, Most, Part, Same
 
 PROSE = {"task": "prose_split", "depth": "4", "width": "64", "steps": "600", "warmup": "60",
@@ -14,6 +14,11 @@ PROSE = {"task": "prose_split", "depth": "4", "width": "64", "steps": "600", "wa
 MORE = {"held_out_batches": "16"}
 """The last held-out loss is of 16 batches: of 4,096 tokens instead of 256."""
 JUDGED = {**PROSE, **MORE}
+SIX = {"depth": "6", "steps": "300", "schedule": "linear"}
+EIGHT = {**JUDGED, "init": "torch", "depth": "8", "width": "32", "steps": "240", "warmup": "24"}
+"""Eight thin blocks."""
+EIGHT_RATES = {"post": "0.002,0.003,0.0045", "pre": "0.007,0.01,0.015", "mixln": "0.0045,0.007,0.01",
+               "peri": "0.007,0.015,0.03"}  # fmt: skip
 LOW, HIGH = "0.002,0.003,0.0045,0.007,0.01", "0.0045,0.007,0.01,0.015,0.022"
 """Rates a factor of about 1.5 apart."""
 GOAL = 1.25
@@ -336,5 +341,87 @@ CLAIMS = (
             "0.01 nats: in Pre-LN {rmsnorm} without and {layernorm_nobias} with it, in Post-LN "
             "{rmsnorm_post} and {layernorm_nobias_post}.",
         ),
+    ),
+    Claim(
+        "C46",
+        "Mix-LN ends lower than both",
+        "Mix-LN, Post-LN in the first quarter of the blocks and Pre-LN in the others, ends lower than either "
+        "alone.",
+        "Li et al. 2024, arXiv:2412.13795, abstract (70M to 7B parameters)",
+        {
+            arm: {"label": label, "scheme": arm, "lr": EIGHT_RATES[arm], **EIGHT}
+            for arm, label in (("mixln", "Mix-LN"), ("pre", "Pre-LN"), ("post", "Post-LN"))
+        },
+        {
+            **tuned("mixln", "Mix-LN"),
+            **tuned("pre", "Pre-LN"),
+            **tuned("post", "Post-LN"),
+        },
+        (
+            Part("It ends lower than Pre-LN", Less("mixln", "pre", SMALL)),
+            Part("It ends lower than Post-LN", Less("mixln", "post", SMALL)),
+        ),
+        "Held-out loss on prose, 8 blocks of which Mix-LN has 2 with Post-LN, PyTorch's initialisation, 240 "
+        "steps, warm-up and a falling rate. Each arm has the rate of three that is best on the other seeds. "
+        "Mix-LN ends at {mixln} (rate {mixln_rate}), Pre-LN at {pre} ({pre_rate}) and Post-LN at {post} "
+        "({post_rate}).",
+        Curve("lr", HELD_OUT, log_y=False),
+        seeds=6,
+        question="quality",
+    ),
+    Claim(
+        "C48",
+        "Post-LN needs more steps",
+        "Pre-LN without warm-up reaches the same loss in fewer steps than Post-LN with it.",
+        "Xiong et al. 2020, arXiv:2002.04745, abstract and section 4",
+        {
+            "post": {"label": "Post-LN, warm-up", "scheme": "post", "warmup": "30",
+                     "lr": "0.008,0.016,0.032", **SIX},
+            "pre": {"label": "Pre-LN, no warm-up", "scheme": "pre", "lr": "0.008,0.016,0.032", **SIX},
+        },
+        {
+            **tuned("post", "Post-LN with warm-up", lifetime(GOAL)),
+            **tuned("pre", "Pre-LN without warm-up", lifetime(GOAL)),
+            "times": Number("steps of Post-LN over those of Pre-LN", Combined(truediv, "post", "pre")),
+        },
+        (
+            Part("Pre-LN is faster", Between("times", low=1, ratio=True)),
+        ),
+        "Steps to a mean loss of 1.25 on the Markov task, 6 blocks, Xavier, each at the rate that needs the "
+        "fewest on the other seeds. Post-LN with 30 steps of warm-up needs {post} at {post_rate}, Pre-LN "
+        "without {pre} at {pre_rate}: Post-LN needs {times} times as many. Its steps of warm-up count.",
+        Curve("lr", lifetime(GOAL)),
+        seeds=5,
+        question="quality",
+    ),
+    Claim(
+        "E29",
+        "Post-LN varies more over seeds",
+        "Where Post-LN ends varies more from seed to seed than where Pre-LN ends.",
+        "teaching material",
+        {
+            "post": {"label": "Post-LN", "scheme": "post", "lr": "0.003", **EIGHT},
+            "pre": {"label": "Pre-LN", "scheme": "pre", "lr": "0.01", **EIGHT},
+        },
+        {
+            **pair("prose", {"post": "Post-LN", "pre": "Pre-LN"}),
+            **{
+                f"{arm}_apart": Number(f"distance of the loss from its median over the seeds, {label}",
+                                       Apart(arm), ".3f", "nats")
+                for arm, label in (("post", "Post-LN"), ("pre", "Pre-LN"))
+            },
+        },
+        (
+            Part("Post-LN's losses lie further from their median",
+                 Less("pre_apart", "post_apart", SMALL)),
+        ),
+        "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, warm-up and a falling rate, "
+        "each placement at the rate that was best on other seeds. A seed decides the first weights and the "
+        "data. Post-LN ends at {post}, {post_apart} from the median, and Pre-LN at {pre}, {pre_apart} from "
+        "it.",
+        Strip("held-out loss (nats)", ("post", "pre")),
+        seeds=16,
+        everyday=True,
+        question="train",
     ),
 )  # fmt: skip

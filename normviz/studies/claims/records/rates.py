@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..evidence import FINAL, HELD_OUT, at, greatest, quotient
-from ..numbers import HALF, final, held_out, over, rate, sensitivity, tuned, value
+from ..evidence import FINAL, HELD_OUT, LATE_SPIKE, at, greatest, quotient
+from ..numbers import HALF, at_rate_of, final, held_out, over, rate, sensitivity, tuned, value
 from ..record import Claim, Curve, Number, Strip
-from ..rule import All, Less, LessInMost, Most, NotWorse, Part
-from .quality import MORE
+from ..rule import All, Between, Less, LessInMost, Most, NotWorse, Part
+from .quality import EIGHT, EIGHT_RATES, MORE
 
 RATES = "0.001,0.003,0.01,0.03,0.1,0.3"
 SHORT = {"lr": RATES, "steps": "300", **MORE}
@@ -14,6 +14,7 @@ FINE = {"lr": "0.004,0.008,0.016,0.032,0.064,0.128,0.256", "steps": "300", "sche
 FIRST_LAST = quotient("grad_block", 0, 1, -1)
 MAP = {"init": "torch", "depth": "2,12,36", "steps": "300", "schedule": "linear",
        "lr": "0.001,0.002,0.004,0.008,0.016,0.032,0.064,0.128,0.256"}  # fmt: skip
+PERI = {"pre": "Pre-LN", "peri": "Peri-LN"}
 LOGIT = greatest("attn_logit_max")
 
 
@@ -304,5 +305,45 @@ CLAIMS = (
             "worse than either by 0.01 nats. It trains up to a rate of {sandwich}, the highest that was run, "
             "Pre-LN up to {pre} and Post-LN up to {post}. But at 0.004 its stream ends larger than Pre-LN's.",
         ),
+    ),
+    Claim(
+        "C51",
+        "Late spikes in Pre-LN",
+        "In Pre-LN the gradient spikes late in training, and in Peri-LN it does not.",
+        "Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters); of spikes of the loss "
+        "that come with it Takase et al. 2023, arXiv:2312.16903",
+        {
+            **{arm: {"label": label, "scheme": arm, "lr": EIGHT_RATES[arm], **EIGHT}
+               for arm, label in PERI.items()},
+            **{f"{arm}_high": {"label": f"{label}, 0.045", "scheme": arm, "lr": "0.045", **EIGHT}
+               for arm, label in PERI.items()},
+        },
+        {
+            name: number
+            for arm, label in PERI.items()
+            for name, number in {
+                **tuned(arm, label),
+                f"{arm}_spike": at_rate_of(arm, arm, label, LATE_SPIKE),
+                f"{arm}_high": Number(f"{LATE_SPIKE.label} at a rate of 0.045, {label}",
+                                      value(f"{arm}_high", LATE_SPIKE)),
+            }.items()
+        },
+        (
+            Part("At its best rate Pre-LN has one: three times the median or more",
+                 Between("pre_spike", low=3, ratio=True)),
+            Part("At its best rate Peri-LN has none", Between("peri_spike", high=3, ratio=True)),
+            Part("At a rate of 0.045 Pre-LN has one", Between("pre_high", low=3, ratio=True)),
+            Part("At a rate of 0.045 Peri-LN has none", Between("peri_high", high=3, ratio=True)),
+        ),
+        "Largest gradient of all parameters over the median, both of the second half of 240 steps, on prose "
+        "with 8 blocks, warm-up and a falling rate. At the rates whose held-out loss is lowest on the other "
+        "seeds ({pre_rate} and {peri_rate}) it is {pre_spike} in Pre-LN and {peri_spike} in Peri-LN, at a "
+        "rate of 0.045 it is {pre_high} and {peri_high}. The held-out losses are {pre} and {peri} at the "
+        "former rates. Such short runs of small models need not spike where large ones do.",
+        Strip("largest gradient over the median, second half",
+              ("pre_spike", "peri_spike", "pre_high", "peri_high"), log_y=True),
+        seeds=5,
+        open_=(("pre", {}), ("peri", {})),
+        question="gradient",
     ),
 )  # fmt: skip

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ..evidence import FINAL
-from ..numbers import HALF, final, how_many_train, minus
+from ..evidence import FINAL, HELD_OUT
+from ..numbers import HALF, final, held_out, how_many_train, minus, tuned
 from ..record import Claim, Curve, Number, Strip
-from ..rule import All, Most, Part
+from ..rule import All, Less, Most, NotWorse, Part
+from .quality import EIGHT, EIGHT_RATES, EQUAL, MORE, SMALL
 
 WARM = {"depth": "10", "steps": "800", "lr": "0.001,0.003,0.01"}
 SGD = {"scheme": "post", "depth": "10", "steps": "1000", "optimizer": "sgd",
        "lr": "0.01,0.03,0.1,0.3,1"}  # fmt: skip
+COSINE = {"scheme": "post", "depth": "8", "steps": "240", **MORE}
 
 CLAIMS = (
     Claim(
@@ -153,5 +155,72 @@ CLAIMS = (
             "momentum of 0.9 warm-up helps SGD too: {momentum200} rates train with it and {momentum0} "
             "without.",
         ),
+    ),
+    Claim(
+        "C49",
+        "Warm-up helps Pre-LN too",
+        "Pre-LN trains without warm-up, but with it it ends at a lower loss.",
+        "Kosson et al. 2024, arXiv:2410.23922 (GPT-2, which is Pre-LN); against it Xiong et al. 2020, "
+        "arXiv:2002.04745, abstract",
+        {
+            "warm": {"label": "Pre-LN, warm-up", "scheme": "pre", "lr": EIGHT_RATES["pre"], **EIGHT},
+            "bare": {"label": "Pre-LN, no warm-up", "scheme": "pre", "lr": "0.0045,0.007,0.01,0.015",
+                     **EIGHT, "warmup": "0"},
+        },
+        {
+            **tuned("warm", "Pre-LN with warm-up"),
+            **tuned("bare", "Pre-LN without warm-up"),
+            "warm_high": held_out("warm", "Pre-LN with warm-up, rate 0.015", lr=0.015),
+            "bare_high": held_out("bare", "Pre-LN without warm-up, rate 0.015", lr=0.015),
+        },
+        (
+            Part("Each at its best rate it ends lower with warm-up", Less("warm", "bare", SMALL)),
+            Part("At a rate of 0.015 it ends lower with warm-up", Less("warm_high", "bare_high", SMALL),
+                 control=True),
+        ),
+        "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, a rate that falls to 0. With "
+        "24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at {bare} ({bare_rate}), "
+        "each at the rate that is best on the other seeds; at a rate of 0.015 at {warm_high} and "
+        "{bare_high}.",
+        Curve("lr", HELD_OUT, log_y=False),
+        seeds=6,
+        question="warmup",
+    ),
+    Claim(
+        "E28",
+        "A cosine without warm-up for Post-LN",
+        "A rate that falls along a cosine from the first step on replaces warm-up in Post-LN.",
+        "teaching material",
+        {
+            "bare": {"label": "cosine, no warm-up", "schedule": "cosine", "lr": "0.001,0.002,0.003",
+                     **COSINE},
+            "warm": {"label": "cosine after warm-up", "schedule": "cosine", "warmup": "60",
+                     "lr": "0.003,0.006,0.012", **COSINE},
+            "constant": {"label": "constant, no warm-up", "lr": "0.003", **COSINE},
+        },
+        {
+            "bare_3": final("bare", "cosine without warm-up, rate 0.003", lr=0.003),
+            "warm_3": final("warm", "cosine after warm-up, rate 0.003", lr=0.003),
+            "constant": final("constant", "constant rate of 0.003 without warm-up"),
+            **tuned("bare", "cosine without warm-up"),
+            **tuned("warm", "cosine after warm-up"),
+        },
+        (
+            Part("At a rate of 0.003 it trains with a cosine and no warm-up", Most("bare_3", high=HALF)),
+            Part("Each at its best rate it ends not worse by 0.02 nats than after warm-up",
+                 NotWorse("bare", "warm", EQUAL)),
+            Part("At 0.003 it does not train at a constant rate without warm-up",
+                 Most("constant", low=HALF), control=True),
+            Part("At 0.003 it trains with a cosine after warm-up", Most("warm_3", high=HALF),
+                 control=True),
+        ),
+        "Post-LN, 8 blocks, Xavier, 240 steps. At a rate of 0.003 it ends at {bare_3} with a cosine from the "
+        "first step on, at {constant} at a constant rate and at {warm_3} with a cosine after 60 steps of "
+        "warm-up. At the rates that are best on the other seeds the held-out losses are {bare} without "
+        "warm-up (rate {bare_rate}) and {warm} with it ({warm_rate}).",
+        Curve("lr", FINAL, log_y=False),
+        everyday=True,
+        open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003}), ("constant", {})),
+        question="warmup",
     ),
 )  # fmt: skip
