@@ -283,7 +283,7 @@ CLAIMS = (
         "Mao et al. 2023, arXiv:2305.09312, abstract (zero-shot translation, after Xu et al. 2019, "
         "arXiv:1911.07013)",
         {
-            arm: {"label": label, "scheme": arm, "lr": "0.0025,0.005,0.01", **DIGITS}
+            arm: {"label": label, "scheme": arm, "lr": "0.0025,0.005,0.01,0.02", **DIGITS}
             for arm, label in VIT.items()
         },
         {

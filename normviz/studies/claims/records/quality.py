@@ -17,8 +17,8 @@ JUDGED = {**PROSE, **MORE}
 SIX = {"depth": "6", "steps": "300", "schedule": "linear"}
 EIGHT = {**JUDGED, "init": "torch", "depth": "8", "width": "32", "steps": "240", "warmup": "24"}
 """Eight thin blocks."""
-EIGHT_RATES = {"post": "0.002,0.003,0.0045", "pre": "0.007,0.01,0.015", "mixln": "0.0045,0.007,0.01",
-               "peri": "0.007,0.015,0.03"}  # fmt: skip
+EIGHT_RATES = {"post": "0.002,0.003,0.0045", "pre": "0.007,0.01,0.015", "mixln": "0.007,0.01,0.015",
+               "peri": "0.015,0.03,0.06"}  # fmt: skip
 LOW, HIGH = "0.002,0.003,0.0045,0.007,0.01", "0.0045,0.007,0.01,0.015,0.022"
 """Rates a factor of about 1.5 apart."""
 GOAL = 1.25
