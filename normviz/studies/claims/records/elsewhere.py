@@ -307,7 +307,7 @@ CLAIMS = (
         "{post_gap} and {pre_gap}. The source is about translation between languages that were not "
         "paired in training, which is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
-        seeds=8,
+        seeds=6,
         question="quality",
     ),
 )  # fmt: skip
