@@ -132,6 +132,22 @@ def lifetime(level: float) -> Quantity:
     return Quantity(f"steps until the mean of ten losses is {level:g} nats", "steps", of)
 
 
+BACK = 0.01
+"""A mean of ten losses that is this share below chance, or less, is at chance."""
+
+
+def relapsed(level: float) -> Quantity:
+    """Whether (1 or 0) the mean of ten losses was at most `level` nats and later back at chance."""
+
+    def of(run: CellResult) -> float:
+        recording = recording_of(run)
+        means = running_mean(recording.losses)[WINDOW - 1 :]
+        below = np.flatnonzero(means <= level)
+        return float(len(below) and (means[below[0] :] >= (1 - BACK) * recording.chance).any())
+
+    return Quantity("came back to chance", "", of)
+
+
 FIRST = Quantity("loss at initialisation", "nats", lambda run: run.point.first)
 
 

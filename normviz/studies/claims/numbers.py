@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..maps.summary import wortsman
-from .evidence import FINAL, HELD_OUT, Quantity, Sample, lifetime, recording_of, trains
+from .evidence import FINAL, HELD_OUT, CellResult, Quantity, Sample, lifetime, recording_of, trains
 from .record import ChosenRate, Number, Tuned
 
 Of = Callable[[Sample], float]
@@ -93,20 +95,72 @@ def depth_slope(of_depth: Mapping[int, Of]) -> Of:
     return lambda sample: log_slope(list(of_depth), [of(sample) for of in of_depth.values()])
 
 
-def separation(quantity: Quantity, arms: Sequence[str] = ()) -> Of:
-    """Over the runs of a seed, the area under the curve (AUC): the share of pairs, of a run that trains and
-    one that does not, in which the quantity is greater for the one that trains. Equal values count half.
-    NaN where all train, or none does."""
+def separation(quantity: Quantity, *arms: str) -> Of:
+    """The area under the curve (AUC) within an arm, averaged over all or these arms, of those that have runs
+    of both kinds: the share of pairs, of a run that trains and one that does not, in which the quantity is
+    greater for the one that trains. Equal values count half. NaN where no arm has both."""
 
     def of(sample: Sample) -> float:
-        runs = [run for arm in arms or sample.arms for run in sample.arms[arm]]
-        good = [quantity.of(run) for run in runs if trains(run)]
-        bad = [quantity.of(run) for run in runs if not trains(run)]
-        if not good or not bad:
-            return math.nan
-        return fmean((a > b) + (a == b) / 2 for a in good for b in bad)
+        areas = []
+        for arm in arms or sample.arms:
+            runs = _judged(sample.arms[arm], quantity)
+            good, bad = ([x for x, it in runs if it is kind] for kind in (True, False))
+            if good and bad:
+                areas.append(fmean((a > b) + (a == b) / 2 for a in good for b in bad))
+        return fmean(areas) if areas else math.nan
 
     return of
+
+
+def wrong_elsewhere(quantity: Quantity) -> Of:
+    """The share of a seed's runs that the best cut of the other arms' runs gets wrong (`left_out`)."""
+
+    def of(sample: Sample) -> float:
+        arms = [_judged(runs, quantity) for runs in sample.arms.values()]
+        return sum(map(len, left_out(arms))) / sum(map(len, arms))
+
+    return of
+
+
+def wrong_by_majority(*names: str) -> Of:
+    """The share of a seed's runs that are not as most are of the runs that share these settings with them,
+    and are among those."""
+
+    def of(sample: Sample) -> float:
+        groups = defaultdict[tuple[Any, ...], list[bool]](list)
+        for run in (run for runs in sample.arms.values() for run in runs):
+            groups[tuple(getattr(run.config, name) for name in names)].append(trains(run))
+        wrong = sum(min(sum(kinds), len(kinds) - sum(kinds)) for kinds in groups.values())
+        return wrong / sum(map(len, groups.values()))
+
+    return of
+
+
+def _judged(runs: Sequence[CellResult], quantity: Quantity) -> list[tuple[float, bool]]:
+    """The quantity of each run, and whether it trains."""
+    return [(quantity.of(run), trains(run)) for run in runs]
+
+
+def left_out(arms: Sequence[Sequence[tuple[float, bool]]]) -> list[list[int]]:
+    """Of each arm the indices of its runs (a number, and whether it trains) that a cut gets wrong: that one
+    which is wrong for the fewest runs of the other arms."""
+    wrong = []
+    for k, arm in enumerate(arms):
+        cut = best_cut([run for i, other in enumerate(arms) if i != k for run in other])
+        wrong.append([i for i, (x, good) in enumerate(arm) if good != (x >= cut)])
+    return wrong
+
+
+def best_cut(runs: Sequence[tuple[float, bool]]) -> float:
+    """The largest number such that to say of runs (a number, and whether it trains) that those from it on
+    train is wrong for the fewest."""
+    cut, wrong = math.inf, sum(good for _, good in runs)
+    fewest = wrong
+    for x, same in groupby(sorted(runs, reverse=True), key=lambda run: run[0]):
+        wrong += sum(-1 if good else 1 for _, good in same)
+        if wrong < fewest:
+            cut, fewest = x, wrong
+    return cut
 
 
 def how_many_train(arm: str, **where: object) -> Of:

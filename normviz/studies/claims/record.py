@@ -144,7 +144,7 @@ class Strip:
 @dataclass(frozen=True)
 class Scatter:
     """A figure: one point a run, a quantity over another, and whether the run trains. With `names_misfits`
-    the claim's paragraph names the runs that the best cut of x gets wrong."""
+    the claim's paragraph says which arms' runs the best cut of the other arms gets wrong."""
 
     x: Quantity
     y: Quantity

@@ -18,6 +18,7 @@ from ...catalog import TASKS
 from ...config import ENGINE, RunConfig
 from ...home import shipped
 from .choice import filled, redrawn
+from .numbers import left_out
 from .record import ChosenRate, Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
@@ -183,25 +184,23 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
 
 
 def misfits(result: ClaimResult) -> str:
-    """Of a scatter: how many runs train, and for how many of each arm the cut of x that is wrong for the
-    fewest is wrong."""
-    runs = [
-        (float(x), good, arm_series.label)
+    """Of a scatter: how many runs train, and how many of each arm a cut of x gets wrong that is wrong for the
+    fewest of the other arms."""
+    arms = [
+        [(float(x), good) for x, good in zip(arm_series.x, arm_series.trains, strict=True)]
         for arm_series in result.figure
-        for x, good in zip(arm_series.x, arm_series.trains, strict=True)
     ]
-    cuts = sorted({x for x, _, _ in runs})
-    wrong = min(
-        ([label for x, good, label in runs if good != (x >= cut)] for cut in (*cuts, math.inf)),
-        key=len,
-    )
-    counts = Counter(label for _, _, label in runs)
-    named = [f"{label} ({n} of {counts[label]})" for label, n in Counter(wrong).most_common()]
-    trained = sum(good for _, good, _ in runs)
+    wrong = {
+        f"{arm_series.label} ({len(runs)} of {len(arm_series.x)})": len(runs)
+        for arm_series, runs in zip(result.figure, left_out(arms), strict=True)
+    }
+    named = [label for label, n in Counter(wrong).most_common() if n]
+    total, trained = sum(map(len, arms)), sum(good for runs in arms for _, good in runs)
+    most = "all" if 2 * trained > total else "none"
     return (
-        f"{trained} of {len(runs)} runs of the figure train. The best cut, chosen on the same runs, is wrong "
-        f"for {len(wrong)}; to say that all train is wrong for {len(runs) - trained}. The cut is wrong for: "
-        f"{', '.join(named) or 'none'}."
+        f"{trained} of {total} runs of the figure train, and to say that {most} do is wrong for "
+        f"{min(trained, total - trained)}. The cut that is best for the others is wrong for "
+        f"{sum(wrong.values())}: {', '.join(named) or 'none'}."
     )
 
 

@@ -10,7 +10,7 @@ matrices: each may be compared with its own edge only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -22,6 +22,10 @@ from ...training.schedule import lr_at
 from .model import batch, begun
 
 EPS = 1e-8
+PERCENT = (10, 30, 100)
+"""Percent of the steps after which it measures."""
+BATCHES = 2
+"""Batches whose mean loss is measured: a training batch of its own differs more from seed to seed."""
 SETTLE = 20
 """Batches from which Adam's mean of squared gradients is taken before the first step."""
 ROUNDS, CLOSE = 80, 1e-4
@@ -30,9 +34,9 @@ Product = Callable[[Tensor], Tensor]
 
 
 def measure(config: RunConfig) -> dict[str, float]:
-    """Before the first step and after the last one: `start` and `later`, the sharpness of the batch of that
-    step; `start_edge` and `later_edge`, the sharpness that the optimizer's edge is about, over that edge at
-    the peak rate. `loss` after the last step. All in float64, in a training of its own.
+    """Before the first step and after 10, 30 and 100 % of the steps: "at0", "at10", "at30" and "at100", the
+    sharpness that the optimizer's edge is about, of the loss on the next batches, over that edge at the peak
+    rate. `loss` of the last of these batches. All in float64, in a training of its own.
 
     Before the first step Adam's v is the mean of 20 batches' squared gradients. Raises ValueError for other
     optimizers than Adam and SGD, and for momentum, decay and clipping, for which the edges do not hold.
@@ -43,32 +47,34 @@ def measure(config: RunConfig) -> dict[str, float]:
     model, task = begun(c)
     parameters = [p for p in model.parameters() if p.requires_grad]
     scale = settled(model, task, parameters, c) if c.optimizer == "adamw" else None
-    readings = {
-        f"start{key}": value for key, value in both(model, task, 0, parameters, scale, c).items()
-    }
-    scale = trained(model, task, parameters, c)
-    readings |= {
-        f"later{key}": value
-        for key, value in both(model, task, c.steps, parameters, scale, c).items()
-    }
+    readings = {"at0": over_edge(model, task, 0, parameters, scale, c)}
+    moments = {max(1, c.steps * percent // 100): f"at{percent}" for percent in PERCENT}
+    for step, scale in trained(model, task, parameters, c, tuple(moments)):
+        readings[moments[step]] = over_edge(model, task, step, parameters, scale, c)
     with torch.no_grad():
-        return {**readings, "loss": float(model.loss(*batch(task, c.steps)))}
+        return {**readings, "loss": float(model.loss(*batches(task, c.steps)))}
 
 
-def both(
+def batches(task: Task, step: int) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of a step and of those after it, in one batch."""
+    parts = [batch(task, step + k) for k in range(BATCHES)]
+    inputs, targets = (torch.cat(both) for both in zip(*parts, strict=True))
+    return inputs, targets
+
+
+def over_edge(
     model: Transformer, task: Task, step: int, parameters: Sequence[Tensor], scale: Tensor | None,
     config: RunConfig,
-) -> dict[str, float]:  # fmt: skip
-    """The plain sharpness on the batch of a step, and as `_edge` what the optimizer's edge is about over
-    that edge; `scale` is the diagonal of P^-1/2."""
-    product = hessian(model.loss(*batch(task, step)), parameters)
+) -> float:  # fmt: skip
+    """The sharpness on the batches from a step on, over the optimizer's edge; `scale` is the diagonal of
+    P^-1/2, None for SGD."""
+    product = hessian(model.loss(*batches(task, step)), parameters)
     size = sum(p.numel() for p in parameters)
-    plain = sharpness(product, size)
     if scale is None:
-        return {"": plain, "_edge": plain * config.lr / 2}
+        return sharpness(product, size) * config.lr / 2
     own = sharpness(lambda v: scale * product(scale * v), size)
     edge = (2 + 2 * config.beta1) / ((1 - config.beta1) * config.lr)
-    return {"": plain, "_edge": own / edge}
+    return own / edge
 
 
 def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
@@ -119,9 +125,11 @@ def settled(
 
 
 def trained(
-    model: Transformer, task: Task, parameters: Sequence[Tensor], config: RunConfig
-) -> Tensor | None:
-    """Train the model in place for the config's steps. Returns Adam's P^-1/2 [n]; None for SGD."""
+    model: Transformer, task: Task, parameters: Sequence[Tensor], config: RunConfig,
+    moments: Sequence[int],
+) -> Iterator[tuple[int, Tensor | None]]:  # fmt: skip
+    """Train the model in place. After each of these numbers of steps: the number, and Adam's P^-1/2 [n], None
+    for SGD."""
     c = config
     optimizer: torch.optim.Optimizer = (
         torch.optim.Adam(parameters, betas=(c.beta1, c.beta2), eps=EPS)
@@ -134,11 +142,9 @@ def trained(
         optimizer.zero_grad()
         model.loss(*batch(task, step)).backward()
         optimizer.step()
-    if c.optimizer != "adamw":
-        return None
-    return inverse_root(
-        flat([optimizer.state[p]["exp_avg_sq"] for p in parameters]), c.steps, config
-    )
+        if (done := step + 1) in moments:
+            seen = [optimizer.state[p].get("exp_avg_sq") for p in parameters]
+            yield done, inverse_root(flat(seen), done, c) if c.optimizer == "adamw" else None
 
 
 def inverse_root(v: Tensor, steps: int, config: RunConfig) -> Tensor:

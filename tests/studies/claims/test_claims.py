@@ -672,9 +672,11 @@ KNOWN = {
     "E21": {"128"},  # sequences that judge
     "E22": {"0.10"},  # the mean of 1/2 to 1/32
     "E23": {"0.5"},  # Derf's start
-    "X1": {"0.5", "30"},  # an AUC of chance, and the placements
+    "X1": {"0.5", "13", "30"},  # an AUC of chance
+    "X2": {"1.2"},  # between two values of c
+    "X3": {"1.2", "0.6"},  # between two rates, and steps times a rate
     "X4": {"1.5"},  # between two rates
-    "X6": {"38"},  # Adam's edge
+    "X6": {"30", "38"},  # steps at which it measures, Adam's edge
     "M2": {"1.1"},  # a version
     "M3": {"7", "40", "180"},  # billions of parameters
 }
@@ -702,7 +704,7 @@ def test_a_point_of_a_figure_opens_its_run() -> None:
     """Of a scatter, a curve over a setting, a curve over layers, and a strip that names its runs; a count
     has none."""
     points = {key: list(_points(key)) for key in ("X2", "E7", "C2")}
-    assert [len(found) for found in points.values()] == [120, 160, 97 * 20], "of the first set"
+    assert [len(found) for found in points.values()] == [135, 160, 97 * 20], "of the first set"
     assert all((run.depth, run.branch_gain) == (x, y) for _, x, y, _, run in points["X2"])
     assert all(
         (run.scheme, run.lr, run.data_seed) == (one, x, seed)
@@ -723,8 +725,8 @@ def test_a_strip_shows_the_interval_of_each_row_and_names_what_differs() -> None
     assert {row["arm"] for row in spec["datasets"]["seeds"]} == set(bars)
     lifetimes = _drawn("X5")["datasets"]
     arms = {name: {row["arm"] for row in rows} for name, rows in lifetimes.items()}
-    endless = arms["seeds"] - arms["intervals"]
-    assert endless == arms["seeds"] - arms["medians"] and len(endless) == 2
+    assert arms["seeds"] - arms["intervals"], "some runs do not get there"
+    assert arms["seeds"] - arms["medians"] <= arms["seeds"] - arms["intervals"]
     assert _drawn("M1")["datasets"]["intervals"] == []
 
 
