@@ -436,7 +436,8 @@ CLAIMS = (
     Claim(
         "X6",
         "Where Post-LN starts against the edge of stability",
-        "Post-LN starts in a place too sharp for its rate, and a warm-up leads to a flatter one.",
+        "Post-LN starts beyond the edge of stability of its peak rate, and a warm-up leads to a flatter "
+        "place below it.",
         "an experiment of NormViz, after Gilmer et al. 2021, arXiv:2110.04369; the edges are of Cohen et al. "
         "2021, arXiv:2103.00065, and 2022, arXiv:2207.14484",
         {
