@@ -164,7 +164,7 @@ CLAIMS = (
         "arXiv:2002.04745, abstract",
         {
             "warm": {"label": "Pre-LN, warm-up", "scheme": "pre", "lr": EIGHT_RATES["pre"], **EIGHT},
-            "bare": {"label": "Pre-LN, no warm-up", "scheme": "pre", "lr": "0.0045,0.007,0.01,0.015",
+            "bare": {"label": "Pre-LN, no warm-up", "scheme": "pre", "lr": "0.0045,0.007,0.01,0.015,0.022",
                      **EIGHT, "warmup": "0"},
         },
         {
@@ -184,6 +184,8 @@ CLAIMS = (
         "{bare_high}.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
+        changed="Without warm-up the best rate was the highest one tried, so that a higher one was tried "
+        "after a first result.",
         question="warmup",
     ),
     Claim(
@@ -192,10 +194,10 @@ CLAIMS = (
         "A rate that falls along a cosine from the first step on replaces warm-up in Post-LN.",
         "teaching material",
         {
-            "bare": {"label": "cosine, no warm-up", "schedule": "cosine", "lr": "0.001,0.002,0.003",
-                     **COSINE},
+            "bare": {"label": "cosine, no warm-up", "schedule": "cosine",
+                     "lr": "0.00025,0.0005,0.001,0.002,0.003", **COSINE},
             "warm": {"label": "cosine after warm-up", "schedule": "cosine", "warmup": "60",
-                     "lr": "0.003,0.006,0.012", **COSINE},
+                     "lr": "0.001,0.002,0.003,0.006", **COSINE},
             "constant": {"label": "constant, no warm-up", "lr": "0.003", **COSINE},
         },
         {
@@ -220,6 +222,7 @@ CLAIMS = (
         "warm-up (rate {bare_rate}) and {warm} with it ({warm_rate}). The duel shows a rate of 0.003, as the "
         "first part does, and not those rates.",
         Curve("lr", FINAL, log_y=False),
+        changed="The best rates were the lowest ones tried, so that lower ones were tried after a first result.",
         everyday=True,
         open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003})),
         question="warmup",
