@@ -184,6 +184,13 @@ CLAIMS = (
         "best rate was the lowest one tried. That training is as robust was not tested: a control said that "
         "gradients spike less than HybridNorm's at a rate at which HybridNorm does not train.",
         question="quality",
+        finding=(
+            "fnt",
+            "With 8 blocks SiameseNorm is less robust than Pre-LN: over rates of 0.004 to 0.064 its loss "
+            "lies on average {siamese_sensitivity} above that of its best rate, Pre-LN's {pre_sensitivity}. "
+            "At best rates it ends at {siamese}, lower than HybridNorm ({hybridnorm}), and differs from "
+            "Pre-LN ({pre}) by less than 0.005.",
+        ),
     ),
     Claim(
         "C29",
@@ -298,6 +305,12 @@ CLAIMS = (
         question="norm",
         changed="The rate was constant, so that runs that still fell left both parts undecided. That DyT's "
         "gap is no larger with Muon was tested as if it had to be smaller.",
+        finding=(
+            "tu",
+            "Derf's loss minus RMSNorm's is {derf_gap_adamw} with AdamW and {derf_gap_muon} with Muon, which "
+            "is more. Whether DyT's ({dyt_gap_adamw} and {dyt_gap_muon}) is less than 0.005 nats more with "
+            "Muon is undecided.",
+        ),
     ),
     Claim(
         "E24",

@@ -222,7 +222,8 @@ CLAIMS = (
         "warm-up (rate {bare_rate}) and {warm} with it ({warm_rate}). The duel shows a rate of 0.003, as the "
         "first part does, and not those rates.",
         Curve("lr", FINAL, log_y=False),
-        changed="The best rates were the lowest ones tried, so that lower ones were tried after a first result.",
+        changed="The best rates were the lowest ones tried, so that lower ones were tried after a first "
+        "result.",
         everyday=True,
         open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003})),
         question="warmup",
