@@ -454,5 +454,12 @@ CLAIMS = (
         lab="alike",
         open_=(("pre", {}), ("post", {})),
         question="gradient",
+        finding=(
+            "ttft",
+            "After 240 steps on prose neighbouring streams have a cosine of {pre_deep} in the deep half of 8 "
+            "Pre-LN blocks and {pre_early} in the early half, in Post-LN {post_deep} and {post_early}. But "
+            "at step 0 Post-LN's gradient does not vanish here: the first of 24 blocks gets {post_gradient} "
+            "times the last one's.",
+        ),
     ),
 )  # fmt: skip

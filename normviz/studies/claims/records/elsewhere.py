@@ -309,5 +309,11 @@ CLAIMS = (
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         question="quality",
+        finding=(
+            "uu",
+            "On images of digits the held-out loss is {post_gap} above that of training in Post-LN and "
+            "{pre_gap} in Pre-LN. Whether that is less, and whether Post-LN's held-out loss is lower ({post} "
+            "and {pre}), is undecided.",
+        ),
     ),
 )  # fmt: skip

@@ -316,5 +316,10 @@ CLAIMS = (
         seeds=5,
         open_=(("pre_end", {}), ("post_end", {})),
         question="stream",
+        finding=(
+            "tttt",
+            "Over 24 blocks at step 0 the sum before the norm grows {pre_start} times in Pre-LN and "
+            "{post_start} times in Post-LN; after training, over 8 blocks, {pre_end} and {post_end} times.",
+        ),
     ),
 )  # fmt: skip

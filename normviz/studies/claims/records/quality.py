@@ -370,6 +370,11 @@ CLAIMS = (
         changed="Mix-LN's best rate was the lowest one tried, so that lower ones were tried after a first "
         "result.",
         question="quality",
+        finding=(
+            "ft",
+            "With 8 blocks on prose Mix-LN ends at {mixln}, lower than Post-LN ({post}) and higher than "
+            "Pre-LN ({pre}).",
+        ),
     ),
     Claim(
         "C48",
@@ -397,6 +402,11 @@ CLAIMS = (
         changed="Post-LN's best rate was the lowest one tried, so that a lower one was tried after a first "
         "result.",
         question="quality",
+        finding=(
+            "t",
+            "With 6 blocks on the Markov task, to a loss of 1.25, Post-LN with warm-up needs {post} and "
+            "Pre-LN without {pre}.",
+        ),
     ),
     Claim(
         "E29",
@@ -427,5 +437,10 @@ CLAIMS = (
         seeds=16,
         everyday=True,
         question="train",
+        finding=(
+            "u",
+            "With 8 blocks on prose Post-LN's losses lie {post_apart} from their median and Pre-LN's "
+            "{pre_apart}. Whether that differs is undecided.",
+        ),
     ),
 )  # fmt: skip

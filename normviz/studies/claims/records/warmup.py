@@ -187,6 +187,11 @@ CLAIMS = (
         changed="Without warm-up the best rate was the highest one tried, so that a higher one was tried "
         "after a first result.",
         question="warmup",
+        finding=(
+            "tt",
+            "With 8 blocks on prose and at best rates Pre-LN ends at {warm} with warm-up and at {bare} "
+            "without.",
+        ),
     ),
     Claim(
         "E28",
@@ -227,5 +232,10 @@ CLAIMS = (
         everyday=True,
         open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003})),
         question="warmup",
+        finding=(
+            "ffut",
+            "Post-LN with 8 blocks at 0.003 trains with a cosine after warm-up, at {warm_3}, and in most "
+            "seeds not without, at {bare_3}. At best rates the held-out losses are {warm} and {bare}.",
+        ),
     ),
 )  # fmt: skip
