@@ -105,8 +105,8 @@ CLAIMS = (
         "M2",
         "The original T5 is Post-LN",
         "T5 keeps the placement of the original transformer, Post-LN.",
-        "teaching material; Raffel et al. 2020, arXiv:1910.10683, describe the norm outside of the "
-        "residual path",
+        "teaching material; against it Raffel et al. 2020, arXiv:1910.10683 (the norm is outside of the "
+        "residual path)",
         {},
         {
             "all": _count("T5, all", len(_of("t5"))),

@@ -42,8 +42,8 @@ CLAIMS = (
     Claim(
         "C10",
         "B2T keeps Post-LN's gradients even",
-        "The norms are where Post-LN's gradient vanishes; a connection from bottom to top that passes "
-        "them by keeps it, and deep models train.",
+        "The norms are where Post-LN's gradient vanishes; a connection from bottom to top that passes all of "
+        "a block's norms but the last by keeps it, and deep models train.",
         "Takase et al. 2023, arXiv:2206.00330",
         {
             "b2t": {"label": "B2T at step 0", "scheme": "b2t", "depth": "24,48", "steps": "0"},
@@ -80,9 +80,10 @@ CLAIMS = (
         "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
         "{whole} times with 48. With 18 blocks it ends at {b2t}, Post-LN at {post}. The scheme also starts "
         "with its blocks' matrices divided by sqrt(18), as the published code does. With matrices of the "
-        "usual size it ends at {b2t_large}; Post-LN with the smaller ones at {post_small}. Two things are "
-        "not tested: Post-LN's own gradients at step 0, which claim C4 has, and the place where they vanish, "
-        "as gradients inside a block, on either side of a norm, are not recorded.",
+        "usual size it ends at {b2t_large}; Post-LN with the smaller ones at {post_small}. Three things are "
+        "not tested: Post-LN's own gradients at step 0, which claim C4 has; whether the smaller matrices "
+        "alone keep them even; and the place where they vanish, as gradients inside a block, on either side "
+        "of a norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
         changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices: "
@@ -391,9 +392,9 @@ CLAIMS = (
                  All((Most(f"scaled{depth}", high=HALF), Most(f"post{depth}", low=HALF))))
             for depth in (12, 24, 48)
         ),
-        "Xavier, rate 0.001, no warm-up, 600 steps; a loss above chance counts as chance. With 12, 24 and "
-        "48 blocks Post-LN ends at {post12}, {post24} and {post48}; with its branches divided by sqrt(2L) "
-        "at {scaled12}, {scaled24} and {scaled48}.",
+        "Xavier, rate 0.001, no warm-up, 600 steps; a loss above chance counts as chance (3.32). With 12, 24 "
+        "and 48 blocks Post-LN ends at {post12}, {post24} and {post48}; with its branches divided by "
+        "sqrt(2L) at {scaled12}, {scaled24} and {scaled48}.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps, in which no seed of Post-LN trained 12 blocks.",
         everyday=True,
@@ -448,7 +449,8 @@ CLAIMS = (
         "{pre_early} in the early half and {pre_deep} in the deep one, in Post-LN {post_early} and "
         "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of the last "
         "one in Post-LN and {pre_gradient} times in Pre-LN. Each placement has the rate that was best on "
-        "other seeds.",
+        "other seeds. Gradients in training are not judged here: with Xavier and no warm-up claim C4 finds "
+        "that Post-LN's vanish in the first steps.",
         Strip("cosine of neighbouring blocks' streams", ("pre_early", "pre_deep", "post_early", "post_deep")),
         seeds=5,
         lab="alike",
@@ -458,8 +460,8 @@ CLAIMS = (
             "ttft",
             "After 240 steps on prose neighbouring streams have a cosine of {pre_deep} in the deep half of 8 "
             "Pre-LN blocks and {pre_early} in the early half, in Post-LN {post_deep} and {post_early}. But "
-            "at step 0 Post-LN's gradient does not vanish here: the first of 24 blocks gets {post_gradient} "
-            "times the last one's.",
+            "at step 0, with PyTorch's initialisation, Post-LN's gradient does not vanish: the first of 24 "
+            "blocks gets {post_gradient} times the last one's.",
         ),
     ),
 )  # fmt: skip

@@ -82,8 +82,9 @@ CLAIMS = (
         question="norm",
         finding=(
             "uu",
-            "Ten seeds do not decide whether LayerNorm lowers the loss: with 32 time steps an RNN ends at "
-            "{none32} without a norm and {layer32} with it, with 4 at {none4} and {layer4}.",
+            "At a rate of 0.01, the highest that was tried, ten seeds do not decide whether LayerNorm lowers "
+            "the loss: with 32 time steps an RNN ends at {none32} without a norm and {layer32} with it, with "
+            "4 at {none4} and {layer4}.",
         ),
     ),
     Claim(

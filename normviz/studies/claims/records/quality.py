@@ -440,7 +440,7 @@ CLAIMS = (
         finding=(
             "u",
             "With 8 blocks on prose Post-LN's losses lie {post_apart} from their median and Pre-LN's "
-            "{pre_apart}. Whether that differs is undecided.",
+            "{pre_apart}. These are medians; the rule compares means, and whether those differ is undecided.",
         ),
     ),
 )  # fmt: skip

@@ -144,7 +144,8 @@ CLAIMS = (
         "{peri_end}. The largest rate that trains is {pre_rate} and {peri_rate}, and 0.256 is the highest "
         "one tried. At the rates chosen on the other seeds ({pre_best_rate} and "
         "{peri_best_rate}) the held-out losses are {pre_best} and {peri_best}. No part judges how much they "
-        "vary over seeds. The duel shows a rate of 0.256, which only Peri-LN bears, and not those rates.",
+        "vary over seeds. The duel shows a rate of 0.256, at which only Peri-LN trains, and not the chosen "
+        "rates.",
         Curve("lr", FINAL, log_y=False),
         changed="Rates were a factor of 3 apart, runs had 150 steps, and the lowest training loss of "
         "each seed was compared. The rate was constant, and a run that still fell left a part undecided; "
@@ -290,7 +291,7 @@ CLAIMS = (
         "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
         "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
         "start by construction. The rule reads \"bounded\" as smaller than Pre-LN's. A norm on the branch "
-        "bounds each step of the stream to RMS 1 (times its gain), so 24 steps bound their sum, but not by "
+        "bounds each branch to RMS 1 (times its gain), so the sum of 24 branches is bounded, but not by "
         "a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
@@ -303,7 +304,8 @@ CLAIMS = (
             "tftt",
             "Sandwich-LN ends at {sandwich_best}, Pre-LN at {pre_best} and Post-LN at {post_best}: it is not "
             "worse than either by 0.01 nats. It trains up to a rate of {sandwich}, the highest that was run, "
-            "Pre-LN up to {pre} and Post-LN up to {post}. But at 0.004 its stream ends larger than Pre-LN's.",
+            "Pre-LN up to {pre} and Post-LN up to {post}. But at a rate of 0.004 its stream, though bounded, "
+            "ends larger than Pre-LN's.",
         ),
     ),
     Claim(

@@ -219,7 +219,7 @@ CLAIMS = (
         finding=(
             "ttt",
             "Without the final norm the logits grow with depth: the first loss lies {few} above ln V "
-            "with 6 blocks and {many} with 96, with it {pre}.",
+            "with 6 blocks and {many} with 96. With the final norm and 96 blocks it is {pre}.",
         ),
     ),
     Claim(
@@ -277,10 +277,11 @@ CLAIMS = (
             Part("With GPT-2's small weights the exponent is near -1", Between("gpt2", -1.2, -0.8)),
             Part("With Xavier's weights the exponent is near -1", Between("xavier", -1.2, -0.8)),
         ),
-        "With GPT-2's small weights the first block's gradient scales as the embeddings' standard "
-        "deviation to the power of {gpt2} from 0.02 to 0.1, and of {gpt2_large} from 0.1 to 1. With "
-        "Xavier's the exponents are {xavier} and {xavier_large}. There the branches may outweigh the "
-        "embedding within the first block, so that its size matters less; that was not measured.",
+        "In Pre-LN with 12 blocks, before training, the L2 norm of the first block's gradient with GPT-2's "
+        "small weights scales as the embeddings' standard deviation to the power of {gpt2} from 0.02 to 0.1, "
+        "and of {gpt2_large} from 0.1 to 1. With Xavier's the exponents are {xavier} and {xavier_large}. "
+        "There the branches may outweigh the embedding within the first block, so that its size matters "
+        "less; that was not measured.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",

@@ -181,7 +181,7 @@ CLAIMS = (
         "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, a rate that falls to 0. With "
         "24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at {bare} ({bare_rate}), "
         "each at the rate that is best on the other seeds; at a rate of 0.015 at {warm_high} and "
-        "{bare_high}.",
+        "{bare_high}. That it trains without warm-up is no part here; claim C5 has it, on the Markov task.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         changed="Without warm-up the best rate was the highest one tried, so that a higher one was tried "
