@@ -438,9 +438,9 @@ CLAIMS = (
         everyday=True,
         question="train",
         finding=(
-            "u",
-            "With 8 blocks on prose Post-LN's losses lie {post_apart} from their median and Pre-LN's "
-            "{pre_apart}. These are medians; the rule compares means, and whether those differ is undecided.",
+            "t",
+            "With 8 blocks on prose Post-LN's held-out loss varies more from seed to seed: its median "
+            "distance from the median is {post_apart}, Pre-LN's {pre_apart}.",
         ),
     ),
 )  # fmt: skip
