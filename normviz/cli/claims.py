@@ -213,7 +213,8 @@ def _compare(results: Iterable[tuple[Claim, ClaimResult]], first: int, as_json_:
     if as_json_:
         print_json(changed)
         return
-    same_verdict = sum(change["shipped"] == change["now"] for change in changed)
+    others = [change["now"] for change in changed if change["shipped"] != change["now"]]
+    undecided = f" ({others.count('undecided')} of them undecided)" if others else ""
     opposite = sum(
         {part["shipped"], part["now"]} == {"true", "false"}
         for change in changed
@@ -221,8 +222,8 @@ def _compare(results: Iterable[tuple[Claim, ClaimResult]], first: int, as_json_:
     )
     typer.echo(
         f"{same + len(changed)} claims from seed {first} on: {same} with the same outcome in every "
-        f"part, {same_verdict} with the same verdict and another part, "
-        f"{len(changed) - same_verdict} with another verdict; parts that were true and are false, or the "
+        f"part, {len(changed) - len(others)} with the same verdict and another part, "
+        f"{len(others)} with another verdict{undecided}; parts that were true and are false, or the "
         f"reverse: {opposite}"
     )
     if missing:

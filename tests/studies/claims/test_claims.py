@@ -78,6 +78,7 @@ from normviz.studies.claims.stored import (
     held_out_tokens,
     number_sentences,
     pooled,
+    shipped_check,
     shipped_lanes,
     shipped_result,
     shipped_sets,
@@ -760,6 +761,15 @@ def test_each_set_of_seeds_is_of_this_rule_and_of_its_own_seeds() -> None:
                 )
                 vary = any(len(set(values)) > 1 for values in sets[0].numbers.values())
                 assert sets[0].numbers != sets[1].numbers or not vary, "other seeds, other numbers"
+
+
+def test_what_checks_a_claim_is_of_its_rule_and_of_seeds_that_do_not_judge() -> None:
+    checked = sorted(path.stem for path in (folder() / "third").glob("*.json"))
+    assert checked
+    for key in checked:
+        check = shipped_check(CLAIMS[key])
+        assert check is not None, f"{key} changed: normviz ship-claims {key} --seeds-from 200"
+        assert (check.first, check.seeds) == (200, CLAIMS[key].seeds)
 
 
 def test_the_seeds_of_two_sets_make_one_result() -> None:
