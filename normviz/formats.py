@@ -27,8 +27,8 @@ def short(value: float) -> str:
 
 
 def loss(value: float) -> str:
-    """A loss as the lanes print it: 1.19."""
-    return f"{value:.2f}"
+    """Two decimals from 0.01 to 100, else as `number`: 1.60, 0.0031, 904."""
+    return f"{value:.2f}" if 0.01 <= value < 100 else number(value)
 
 
 def ratio(value: float) -> str:

@@ -2,20 +2,13 @@
 // makes on a server (scale.py, loss.py, heatmap.py, ratio.py). A test compares both. The charts are
 // normviz/browser/templates.py's.
 
-import { general } from "./verdict.js";
+import { digits, lossWords } from "./numbers.js";
 
 const REACH_DOWN = 6, REACH_UP = 3, STRIDE = 3, MARGIN = 1.1, MOST_DECADES = 6;
 const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROW = 190, RATE_ROWS = 4;
 const TOPS = [10, 100, 1e4, 1e6, 1e9, 1e12], BOTTOMS = [1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST];
 
 const tenTo = (e) => Number(`1e${e}`);
-
-// "1.22", "904", "2.5e-07"
-export function numberWords(value) {
-  if (!Number.isFinite(value)) return "not finite";
-  const text = general(value, 3);
-  return text.includes("e+") && Math.abs(value) < 1e6 ? value.toFixed(0) : text;
-}
 
 // ------------------------------------------------------------------ axes
 
@@ -102,9 +95,9 @@ export function lossDomain(lanes) {
 export function lossTicks([low, high], most = 7) {
   const from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
   let values = [];
-  for (const digits of [[1, 1.5, 2, 3, 4, 5, 7], [1, 2, 5], [1, 3], [1]]) {
+  for (const round of [[1, 1.5, 2, 3, 4, 5, 7], [1, 2, 5], [1, 3], [1]]) {
     values = [];
-    for (let e = from; e <= to; e++) values.push(...digits.map((d) => d * tenTo(e)).filter((x) => low <= x && x <= high));
+    for (let e = from; e <= to; e++) values.push(...round.map((d) => d * tenTo(e)).filter((x) => low <= x && x <= high));
     if (values.length <= most) return values;
   }
   return values.filter((_, i) => i % Math.ceil(values.length / most) === 0);
@@ -126,10 +119,10 @@ export function lossSets(lanes, [low, high]) {
 function levelRows(lanes, low) {
   const levels = new Map();
   for (const { chance, floor } of lanes) {
-    levels.set(`chance ${numberWords(chance)}`, [chance, false]);
+    levels.set(`chance ${lossWords(chance)}`, [chance, false]);
     if (floor === null) continue;
     const outside = floor < low;
-    levels.set(`floor ${numberWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
+    levels.set(`floor ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
   }
   return [...levels].sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([text, [loss, under]]) => ({ loss: Math.max(loss, low), text, under }));
@@ -148,7 +141,7 @@ function rateRows(lanes) {
   const steps = Math.max(...lanes.map((lane) => lane.steps));
   return [...taken.values()].sort((a, b) => a.step - b.step || a.lr - b.lr).map(({ step, lr, who }, i) => ({
     ...beside(step, step / steps, 0),
-    text: who.length === lanes.length ? `rate ${numberWords(lr)}` : `${who.join(", ")}: rate ${numberWords(lr)}`,
+    text: who.length === lanes.length ? `rate ${digits(lr)}` : `${who.join(", ")}: rate ${digits(lr)}`,
     row: RATE_ROW - ROW_HEIGHT * (i % RATE_ROWS),
   }));
 }
@@ -158,7 +151,7 @@ function peakRows(lanes, top) {
   lanes.forEach(({ loss, steps }, lane) => {
     let peak = -1;
     loss.forEach((value, step) => { if (Number.isFinite(value) && value > top && (peak < 0 || value > loss[peak])) peak = step; });
-    if (peak >= 0) peaks.push({ lane, ...beside(peak, peak / steps, 1 + peaks.length), text: `peak ${numberWords(loss[peak])}` });
+    if (peak >= 0) peaks.push({ lane, ...beside(peak, peak / steps, 1 + peaks.length), text: `peak ${lossWords(loss[peak])}` });
   });
   return peaks;
 }

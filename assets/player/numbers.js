@@ -67,9 +67,25 @@ export function quotient(over, under) {
   return lane;
 }
 
-// Three significant digits.
+// A number in three significant digits, as `number` of normviz/formats.py: "1.22", "904", "2.5e-07".
 export function digits(value) {
   if (value === undefined || value === null) return "";
   if (!Number.isFinite(value)) return "not finite";
-  return value === 0 ? "0" : String(Number(value.toPrecision(3)));
+  const text = general(value, 3);
+  return text.includes("e+") && Math.abs(value) < 1e6 ? value.toFixed(0) : text;
+}
+
+// A loss, as `loss` of normviz/formats.py: "1.60", "0.0031", "904".
+export function lossWords(value) {
+  return value >= 0.01 && value < 100 ? value.toFixed(2) : digits(value);
+}
+
+// A number in so many significant digits, as Python's "g" writes it.
+export function general(value, digits) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value < 0 ? "-inf" : "inf";
+  if (value === 0) return "0";
+  const [mantissa, power] = value.toExponential(digits - 1).split("e"), e = Number(power);
+  const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  if (e < -4 || e >= digits) return `${trimmed(mantissa)}e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`;
+  return trimmed(value.toFixed(Math.max(0, digits - 1 - e)));
 }

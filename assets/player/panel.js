@@ -1,7 +1,7 @@
 // Everything round the charts: controls, captions, words and the table.
 
 import { Chart } from "./chart.js";
-import { digits, recordAt } from "./numbers.js";
+import { digits, lossWords, recordAt } from "./numbers.js";
 import { captioned, copyPicture, savePicture } from "./picture.js";
 import { recordedStep } from "./rows.js";
 
@@ -183,7 +183,7 @@ export const panel = {
       .filter((lane) => lane.loss.length)
       .map((lane) => {
         const step = Math.min(at, lane.loss.length - 1), row = recordAt(lane, at);
-        let words = `${lane.about.name} loss ${digits(lane.loss[step])}${of(step)}`;
+        let words = `${lane.about.name} loss ${lossWords(lane.loss[step])}${of(step)}`;
         const value = layer === null || row < 0 ? undefined : lane.values[row][layer - lane.about.first];
         if (value !== undefined) words += `, ${lane.about.row} ${layer}: ${digits(value)}${of(lane.records[row])}`;
         return words;

@@ -1,7 +1,7 @@
 // Numbers that this browser makes itself, as a source of the player: the messages that a server would send.
 
-import { filledChart, heatSets, lossDomain, lossSets, numberWords, ratioDomain, valueDomain } from "./axes.js";
-import { quotient } from "./numbers.js";
+import { filledChart, heatSets, lossDomain, lossSets, ratioDomain, valueDomain } from "./axes.js";
+import { lossWords, quotient } from "./numbers.js";
 
 // duel: { lanes, templates, isLive, status, walk }. A lane: { name, short, scheme, depth, steps, chance,
 // floor, edits, loss, heldOut: [[step, loss]], records: [{ step, layers }], bad }.
@@ -125,7 +125,7 @@ function walkOf({ lanes, templates, walk, isLive }) {
 }
 
 function findingsOf(lanes, probe) {
-  const ends = lanes.map(({ name, loss, bad }) => (bad ? `${name} diverged at step ${bad.step}` : `${name} ${numberWords(loss.at(-1))} at step ${loss.length - 1}`));
+  const ends = lanes.map(({ name, loss, bad }) => (bad ? `${name} diverged at step ${bad.step}` : `${name} ${lossWords(loss.at(-1))} at step ${loss.length - 1}`));
   const words = `${probe.axis_label}: the numbers are in the table under the charts.`;
   return { loss: `Loss in nats per token: ${ends.join(", ")}.`, bars: words, lines: words, ratio: words, heat0: words, heat1: words };
 }

@@ -1,6 +1,8 @@
 // The verdict of a run that was trained in a browser: the rules of normviz/runs/verdict.py, which says why.
 // A test judges thousands of curves by both, and compares the sentences.
 
+import { general, lossWords } from "./numbers.js";
+
 const WINDOW = 10, NEAR_CHANCE = 0.03, SOLVED = 0.02, ENOUGH = 20, HALF = 0.5, STILL = 0.02, ERRORS = 2.576;
 const TAILS = [2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6], BENT = 3, FAR_ONE = 4, FAR_MEAN = 2;
 
@@ -74,9 +76,9 @@ function isFlat(tail, chance) {
 // The verdict of a run of so many steps that reached its end with finite losses.
 export function judge(losses, chance, floor) {
   const final = finalLoss(losses), n = losses.length;
-  if (n < ENOUGH) return { kind: "short", sentence: `too short to judge: loss ${general(final, 3)} after ${n} steps`, step: null };
+  if (n < ENOUGH) return { kind: "short", sentence: `too short to judge: loss ${lossWords(final)} after ${n} steps`, step: null };
   const tail = tailOf(losses), solved = solvedSince(losses, tail, chance, floor);
-  if (solved !== null) return { kind: "solved", sentence: `solved at step ${solved}: loss ${general(final, 3)}`, step: solved };
+  if (solved !== null) return { kind: "solved", sentence: `solved at step ${solved}: loss ${lossWords(final)}`, step: solved };
   const step = atChanceSince(losses, tail, chance), of = `chance ${chance.toFixed(2)}`, loss = `loss ${fixed(final)}`;
   if (step !== null) {
     const [kind, words] = wasBelow(losses.slice(0, step), tail, chance) ? ["back at chance", "back at chance"] : ["at chance", "at chance so far,"];
@@ -147,14 +149,4 @@ function learned(tail, final, chance, floor) {
 // Two digits after the point, also where toFixed would change to powers of ten.
 function fixed(value) {
   return Math.abs(value) < 1e21 ? value.toFixed(2) : `${BigInt(value)}.00`;
-}
-
-// A number in so many significant digits, as Python's "g" writes it.
-export function general(value, digits) {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value < 0 ? "-inf" : "inf";
-  if (value === 0) return "0";
-  const [mantissa, power] = value.toExponential(digits - 1).split("e"), e = Number(power);
-  const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-  if (e < -4 || e >= digits) return `${trimmed(mantissa)}e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`;
-  return trimmed(value.toFixed(Math.max(0, digits - 1 - e)));
 }

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from normviz.formats import number
+from normviz import formats
 from normviz.runs import Recording
 from normviz.runs.lane import Lane, diverged, divergences, units
 
@@ -268,12 +268,12 @@ def _level_rows(runs: Sequence[Recording], domain: tuple[float, float]) -> Colum
     """Chance and floor of all lanes, and whether the words are under the line: the floor's do,
     where no curve is in their way."""
     known = [run.chance for run in runs if isfinite(run.chance)]
-    levels = {(f"chance {number(chance)}", chance, False) for chance in known}
+    levels = {(f"chance {formats.loss(chance)}", chance, False) for chance in known}
     for run in runs:
         if run.floor is not None:
             outside = run.floor < domain[0]
             below = " (below the axis)" if outside else ""
-            levels.add((f"floor {number(run.floor)}{below}", run.floor, not outside))
+            levels.add((f"floor {formats.loss(run.floor)}{below}", run.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
@@ -298,7 +298,9 @@ def _rate_rows(lanes: Sequence[Lane]) -> Columns:
     steps = max((lane.recording.total for lane in lanes), default=1)
     changes = sorted(taken.items())
     words = [
-        f"rate {number(lr)}" if len(who) == len(lanes) else f"{', '.join(who)}: rate {number(lr)}"
+        f"rate {formats.number(lr)}"
+        if len(who) == len(lanes)
+        else f"{', '.join(who)}: rate {formats.number(lr)}"
         for (_, lr), who in changes
     ]
     at = [step for (step, _), _ in changes]
@@ -312,7 +314,7 @@ def _peak_rows(runs: Sequence[Recording], top: float) -> dict[str, Column]:
     over = [np.where(np.isfinite(loss) & (loss > top), loss, 0.0) for loss in losses]
     some = [index for index, high in enumerate(over) if high.any()]
     peaks = [int(np.argmax(over[i])) for i in some]
-    words = [f"peak {number(losses[i][step])}" for i, step in zip(some, peaks, strict=True)]
+    words = [f"peak {formats.loss(losses[i][step])}" for i, step in zip(some, peaks, strict=True)]
     share = [step / runs[i].total for i, step in zip(some, peaks, strict=True)]
     # The words are below the triangles.
     return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 1)}
@@ -353,21 +355,21 @@ def finding(lanes: Sequence[Lane]) -> str:
     finite = [(lane.title, lane.recording) for lane in ran if lane.recording.bad is None]
     ends = {len(run.losses) - 1 for _, run in finite}
     together = f" at step {ends.pop()}" if len(ends) == 1 else ""
-    each = [f"{name} {number(run.losses[-1])}" for name, run in finite]
+    each = [f"{name} {formats.loss(run.losses[-1])}" for name, run in finite]
     if not together:
         each = [
             f"{v} at step {len(run.losses) - 1}" for v, (_, run) in zip(each, finite, strict=True)
         ]
     chances = (lane.recording.chance for lane in ran)
-    known = {number(chance) for chance in chances if isfinite(chance)}
+    known = {formats.loss(chance) for chance in chances if isfinite(chance)}
     each += [f"chance {chance}" for chance in sorted(known)]
     sentences = [f"Loss{together} in {units(ran)}: {', '.join(each)}."]
     curves = ((name, run.held_out_curve[1]) for name, run in finite)
-    held_out = [f"{name} {number(losses[-1])}" for name, losses in curves if len(losses)]
+    held_out = [f"{name} {formats.loss(losses[-1])}" for name, losses in curves if len(losses)]
     if held_out:
         sentences.append(f"Held-out loss: {', '.join(held_out)}.")
     rates = [
-        f"{lane.title} has learning rate {number(lr)} from step {step}."
+        f"{lane.title} has learning rate {formats.number(lr)} from step {step}."
         for lane in ran
         for step, lr in lane.recording.edits
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from normviz.formats import number
+from normviz import formats
 from normviz.runs import Recording
 from normviz.runs.lane import Lane, diverged
 
@@ -63,7 +63,7 @@ def _lowest(run: Recording) -> float:
 
 
 def _sentence(lane: Lane) -> str:
-    return diverged(lane) or f"loss {number(float(lane.recording.losses[-1]))} at the end"
+    return diverged(lane) or f"loss {formats.loss(float(lane.recording.losses[-1]))} at the end"
 
 
 def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .. import formats
 from ..config import SETTINGS, RunConfig
 from ..links import differences, shown
 from ..observed import Observed, Settings
@@ -16,8 +17,6 @@ from .verdict import Verdict
 USUAL = RunConfig()
 OWN_COLUMNS = ("scheme", "norm", "task", "text", "init_seed", "data_seed")
 """Settings that have their own columns in a list."""
-SMALL, LARGE = 0.01, 1000.0
-"""Losses between these bounds have two decimals."""
 KEPT = 50_000
 """Outcomes in memory, a few hundred bytes each."""
 
@@ -41,7 +40,7 @@ class ListRow:
         """The final loss as a list shows it; empty without one."""
         if not math.isfinite(self.final):
             return ""
-        return f"{self.final:.2f}" if SMALL <= self.final < LARGE else f"{self.final:.3g}"
+        return formats.loss(self.final)
 
 
 @dataclass(frozen=True)

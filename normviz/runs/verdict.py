@@ -34,6 +34,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import formats
+
 WINDOW = 10
 NEAR_CHANCE = 0.03
 SOLVED = 0.02
@@ -189,7 +191,7 @@ def observed(losses: Floats, is_done: bool) -> Verdict:
     known = losses[np.isfinite(losses)]
     words = f"{kind}, {len(losses)} steps"
     if len(known):
-        words += f": loss {known[0]:.3g} to {final_loss(known):.3g}"
+        words += f": loss {formats.loss(known[0])} to {formats.loss(final_loss(known))}"
     return Verdict(kind, words)
 
 
@@ -198,13 +200,16 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     final = final_loss(losses)
     if steps == 0:
         return Verdict(
-            "measured", f"measured at initialisation: loss {final:.3g}, chance {chance:.2f}"
+            "measured",
+            f"measured at initialisation: loss {formats.loss(final)}, chance {chance:.2f}",
         )
     if len(losses) < ENOUGH:
-        return Verdict("short", f"too short to judge: loss {final:.3g} after {len(losses)} steps")
+        return Verdict(
+            "short", f"too short to judge: loss {formats.loss(final)} after {len(losses)} steps"
+        )
     tail = tail_of(losses)
     if (since := _solved(losses, tail, chance, floor)) is not None:
-        return Verdict("solved", f"solved at step {since}: loss {final:.3g}", since)
+        return Verdict("solved", f"solved at step {since}: loss {formats.loss(final)}", since)
     if (since := _at_chance(losses, tail, chance)) is not None:
         back = _was_below(losses[:since], tail, chance)
         kind, words = ("back at chance",) * 2 if back else ("at chance", "at chance so far,")

@@ -241,7 +241,7 @@ def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
     texts = {r["text"] for r in loss.fixed(lanes, axis(lanes))["levels"]}
-    assert texts == {"chance 3.3", "chance 2.2", "floor 1"}
+    assert texts == {"chance 3.30", "chance 2.20", "floor 1.00"}
 
 
 # Bars
@@ -372,7 +372,7 @@ def test_values_beyond_reach_are_clamped_and_the_legend_says_so() -> None:
 def test_findings_state_numbers() -> None:
     lanes = [make("pre"), broken()]
     assert loss.finding(lanes) == (
-        "Loss at step 59 in nats per token: A pre 1.5, chance 3.3. "
+        "Loss at step 59 in nats per token: A pre 1.50, chance 3.30. "
         "A none diverged at step 20, layer 4."
     )
     assert "A pre at step 59: 0.158 in layer 1, 0.0005 in layer 6" in layers.finding(

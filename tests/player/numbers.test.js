@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { digits, floats, hasGaps, heldUntil, knownSteps, newLane, quotient, recordAt, take } from "../../assets/player/numbers.js";
+import { digits, floats, hasGaps, heldUntil, knownSteps, lossWords, newLane, quotient, recordAt, take } from "../../assets/player/numbers.js";
 import { lane } from "./dom.js";
 
 const packed = (...values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
@@ -50,6 +50,11 @@ test("a quotient has the records of the first lane that the second one has run",
 });
 
 test("three digits, or words", () => {
-  assert.deepEqual([0, 1234.5, 0.00012345, NaN, Infinity, undefined, null].map(digits),
-    ["0", "1230", "0.000123", "not finite", "not finite", "", ""]);
+  assert.deepEqual([0, 1.6, 904, 1234.6, 123456, 0.00012345, 2.5e-7, 1e9, NaN, Infinity, undefined, null].map(digits),
+    ["0", "1.6", "904", "1235", "123456", "0.000123", "2.5e-07", "1e+09", "not finite", "not finite", "", ""]);
+});
+
+test("a loss has two decimals where they say something", () => {
+  assert.deepEqual([1.6, 0.01, 0, 0.0031, 7.99e-5, 99.991, 904, 5e7, NaN].map(lossWords),
+    ["1.60", "0.01", "0", "0.0031", "7.99e-05", "99.99", "904", "5e+07", "not finite"]);
 });

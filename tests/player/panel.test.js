@@ -29,7 +29,7 @@ test("the definition says which lane has no values of the quantity", () => {
 test("the readout has each lane's loss at the step, and the picked layer", () => {
   const lanes = [lane([4, 2], [0, 1], [[1, 0.5], [1, 0.25]]), lane([3], [], [], { name: "B" }), lane([], [], [], { name: "C" })];
   const it = { ...panel, lanes, cursor: { at: 1, layer: 2 } };
-  assert.equal(it.readout(), "Step 1\nA Pre-LN loss 2, layer 2: 0.25\nB loss 3 (step 0)");
+  assert.equal(it.readout(), "Step 1\nA Pre-LN loss 2.00, layer 2: 0.25\nB loss 3.00 (step 0)");
   assert.equal({ ...it, lanes: [lane([])] }.readout(), "");
 });
 
@@ -37,7 +37,7 @@ test("readout and table name the step that a number is of", () => {
   const a = lane(Array(41).fill(2), [0, 35, 38], [[1, 9], [2, 9], [3, 9]]), places = { ".nv-table div": element() };
   const b = lane(Array(39).fill(3), [0, 35], [[4, 9], [5, 9]], { name: "B Post-LN", short: "B" });
   const it = { ...panel, lanes: [a, b], title: "Parameter gradient", find: (name) => places[name], cursor: { at: 40, layer: 1 } };
-  assert.equal(it.readout(), "Step 40\nA Pre-LN loss 2, layer 1: 3 (step 38)\nB Post-LN loss 3 (step 38), layer 1: 5 (step 35)");
+  assert.equal(it.readout(), "Step 40\nA Pre-LN loss 2.00, layer 1: 3 (step 38)\nB Post-LN loss 3.00 (step 38), layer 1: 5 (step 35)");
   const caption = () => {
     it.table();
     return places[".nv-table div"].children[0].caption.textContent;

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { divergedVerdict, finalLoss, general, judge } from "../../assets/player/verdict.js";
+import { general } from "../../assets/player/numbers.js";
+import { divergedVerdict, finalLoss, judge } from "../../assets/player/verdict.js";
 
 // The rule itself is compared with Python's in test_trained.py.
 test("a run has the verdict of its curve", () => {
   const at = (f) => Array.from({ length: 200 }, (_, i) => f(i) + 0.01 * Math.sin(7 * i));
   assert.equal(judge(at(() => 3.319), 3.319, 1.1).kind, "at chance");
   assert.equal(judge(at((i) => 1.3 + 2 * Math.exp(-i / 10)), 3.319, 1.1).sentence, "learned: loss 1.30, 91% of the way to the floor");
-  assert.equal(judge([1, 2], 3.319, null).sentence, "too short to judge: loss 2 after 2 steps");
+  assert.equal(judge([1, 2], 3.319, null).sentence, "too short to judge: loss 2.00 after 2 steps");
   assert.equal(finalLoss([]), NaN);
 });
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 import streamlit as st
 
-from normviz import charts
+from normviz import charts, formats
 from normviz.catalog import PROBES, SCHEMES
 from normviz.config import is_quick
 from normviz.lessons.anatomy.untrained import NAMES
@@ -150,7 +149,7 @@ def _blocks(runs: list[Run]) -> str:
 
 def _loss(run: Run, backend: SharedBackend) -> str:
     losses = backend.frames.steps(run).loss
-    return f"{losses[0]:.3g}" if len(losses) and math.isfinite(losses[0]) else "not finite"
+    return formats.loss(losses[0]) if len(losses) else "not finite"
 
 
 def _charts(page_anatomy: Anatomy, backend: SharedBackend) -> None:
