@@ -20,7 +20,7 @@ export const PAGE = `
   <button type="button" class="nv-play"></button>
   <button type="button" class="nv-back" aria-label="One step back" title="One step back">‹</button>
   <button type="button" class="nv-on" aria-label="One step on" title="One step on">›</button>
-  <label class="nv-field nv-step">Step <output></output>
+  <label class="nv-field nv-step"><span>Step <output></output></span>
     <input type="range" min="0" step="1" value="0" aria-label="Step"></label>
   <div class="nv-progress" hidden><progress max="1"></progress><span role="status"></span></div>
   <label class="nv-field nv-pace">Speed <select class="nv-speed">
@@ -167,7 +167,7 @@ export const panel = {
     slider.max = this.live ? this.span - 1 : cursor.last;
     if (Number(slider.value) !== cursor.at) slider.value = cursor.at;
     this.find(".nv-step output").textContent = cursor.at;
-    // The lanes are at several steps then, and the progress says which.
+    // The progress names the step then.
     this.root.classList.toggle("nv-following", Boolean(cursor.following && this.live));
     const words = cursor.playing ? "❚❚ Pause" : "▶ Replay";
     if (play.textContent !== words) play.textContent = words;

@@ -110,7 +110,9 @@ def test_every_setting_has_a_widget_and_a_search_finds_it(page: Open) -> None:
 
 def test_the_settings_that_differ_come_first(page: Open) -> None:
     at = page("scheme=pre,post&optimizer=muon&width=64&lr=0.01")
-    assert "Changed: width 64, optimizer Muon." in [one.value for one in at.caption]
+    words = [getattr(one, "label", "") or getattr(one, "value", "") for one in at.main]
+    changed = words.index("Changed: width 64, optimizer Muon.")
+    assert words.index("All settings") < changed, "what comes and goes moves no setting"
     assert more(at) == ["optimizer", "width"]
     checked(at.selectbox(key="knob_optimizer").set_value("adamw").run())
     checked(at.text_input(key="knob_width").set_value("32").run())

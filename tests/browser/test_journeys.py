@@ -237,6 +237,8 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
         opened(page, f"{address}/?{encode(lanes)}", charts=0)
         press(page, "train")
         wait_for(lambda: "steps/s" in progress(page))
+        assert page.locator(".nv-step").inner_text().strip() == "", "the progress names the step"
+        assert bottom(page, ".st-key-more summary") <= 720
         charts_move_in_place(page)
 
         wait_for(lambda: all(len(store.steps(run).step) for run in runs(store, 999)))

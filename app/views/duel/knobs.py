@@ -55,8 +55,6 @@ def _all(lanes: list[Lane], configs: Sequence[RunConfig], backend: SharedBackend
     usual = RunConfig()
     every = [name for names in GROUPS.values() for name in names]
     changed = [n for n in every if any(getattr(c, n) != getattr(usual, n) for c in configs)]
-    if changed:
-        st.caption(f"Changed: {literal(', '.join(_said(name, configs) for name in changed))}.")
     more = st.expander("All settings", key="more", on_change="rerun")
     with more:
         _choose("family", configs, backend)
@@ -66,6 +64,8 @@ def _all(lanes: list[Lane], configs: Sequence[RunConfig], backend: SharedBackend
         if more.open:
             _groups(changed, every, configs, backend)
         st.caption(policy().summary())
+    if changed:  # below, so that "All settings" stays on the first screen
+        st.caption(f"Changed: {literal(', '.join(_said(name, configs) for name in changed))}.")
 
 
 def _groups(
