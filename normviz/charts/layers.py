@@ -40,6 +40,8 @@ HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
 REACH_UP = 300  # decades before the first step: growth by a factor a layer is the finding there
 FEW = 32  # layers of which each has a point: in deeper models they would run into one another
+RINGS = (30, 80, 160, 270)
+"""Areas of the lanes' points: a dot, and rings round it, so that equal values do not hide one another."""
 SMALL_LOSS = 1e-3  # below it small gradients go with success, not with vanishing
 
 
@@ -140,8 +142,17 @@ def _values(
     rows = named("bars").transform_filter(on_axis(domain.scale == "log"))
     at = rows.transform_calculate(inside=f"clamp(datum.value, {js(domain.lo)}, {js(domain.hi)})")
     at = at.encode(**place, y=y, color=color, tooltip=words)
-    points = at.mark_point(clip=True, filled=True, size=36, opacity=int(has_points))
-    return [at.mark_line(clip=True).encode(strokeDash=dash), points]
+    shown: dict[str, Any] = {"clip": True, "opacity": int(has_points)}
+    first, others = (at.transform_filter(f"datum.lane {rule} 0") for rule in ("===", ">"))
+    return [
+        at.mark_line(clip=True).encode(strokeDash=dash),
+        first.mark_point(**shown, filled=True, size=RINGS[0]),
+        others.mark_point(**shown, strokeWidth=1.5).encode(
+            size=alt.Size(
+                "lane:Q", scale=alt.Scale(domain=[0, 1, 2, 3], range=[*RINGS]), legend=None
+            )
+        ),
+    ]
 
 
 def _outside(place: dict[str, Any], color: alt.Color, domain: Domain) -> list[alt.Chart]:

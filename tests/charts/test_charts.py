@@ -426,10 +426,18 @@ def test_a_deep_model_has_lines_without_points() -> None:
     lane = make("pre", probe="stream_rms")
     deep = make("pre", probe="stream_rms", depth=77, values=np.full((1, 78), 1.0))
     points = [
-        [layer["mark"]["opacity"] for layer in layers.chart([it], "stream_rms")["layer"][1:2]]
+        [layer["mark"]["opacity"] for layer in layers.chart([it], "stream_rms")["layer"][1:3]]
         for it in (lane, deep)
     ]
-    assert points == [[1], [0]]
+    assert points == [[1, 1], [0, 0]]
+
+
+def test_points_of_equal_values_stand_round_one_another() -> None:
+    chart = drawn([make(), make("post"), make("peri"), make("none")], 9)["bars"]
+    points = [one for one in marks(chart) if one.get("shape") == "circle" and one["role"] == "mark"]
+    at = [one for one in points if (one["x"], one["y"]) == (points[0]["x"], points[0]["y"])]
+    assert [one["fill"] == "transparent" for one in at] == [False, True, True, True]
+    assert sorted({one["size"] for one in at}) == [one["size"] for one in at] == [*layers.RINGS]
 
 
 @pytest.mark.slow
