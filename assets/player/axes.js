@@ -5,7 +5,8 @@
 import { digits, lossWords } from "./numbers.js";
 
 const REACH_DOWN = 6, REACH_UP = 3, STRIDE = 3, MARGIN = 1.1, MOST_DECADES = 6;
-const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROW = 190, RATE_ROWS = 4;
+const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROWS = 4;
+const LETTER_WIDTH = 6, SHIFT = 8, NARROW = 290;
 const TOPS = [10, 100, 1e4, 1e6, 1e9, 1e12], BOTTOMS = [1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST];
 
 const tenTo = (e) => Number(`1e${e}`);
@@ -106,13 +107,14 @@ export function lossTicks([low, high], most = 7) {
 // ------------------------------------------------------------------ rows that no cursor changes
 
 export function lossSets(lanes, [low, high]) {
-  const peaks = peakRows(lanes, high);
+  const peaks = peakRows(lanes, high), row = peaks.length + Number(peaks.length > 0);
+  const rates = rateRows(lanes, row), used = new Set(rates.map((rate) => rate.row)).size;
   return {
     levels: levelRows(lanes, low),
     held_out: lanes.flatMap(({ heldOut }, lane) => heldOut.map(([step, loss]) => ({ step, loss, lane }))),
-    rates: rateRows(lanes),
+    rates,
     peaks,
-    bad: badRows(lanes, [low, high], peaks.length + Number(peaks.length > 0)),
+    bad: badRows(lanes, [low, high], row + used),
   };
 }
 
@@ -128,7 +130,7 @@ function levelRows(lanes, low) {
     .map(([text, [loss, under]]) => ({ loss: Math.max(loss, low), text, under }));
 }
 
-function rateRows(lanes) {
+function rateRows(lanes, firstRow) {
   const taken = new Map();
   for (const { short, edits, loss } of lanes) {
     for (const [step, lr] of edits) {
@@ -139,11 +141,15 @@ function rateRows(lanes) {
     }
   }
   const steps = Math.max(...lanes.map((lane) => lane.steps));
-  return [...taken.values()].sort((a, b) => a.step - b.step || a.lr - b.lr).map(({ step, lr, who }, i) => ({
-    ...beside(step, step / steps, 0),
-    text: who.length === lanes.length ? `rate ${digits(lr)}` : `${who.join(", ")}: rate ${digits(lr)}`,
-    row: RATE_ROW - ROW_HEIGHT * (i % RATE_ROWS),
-  }));
+  const ends = Array(RATE_ROWS).fill(-Infinity);
+  return [...taken.values()].sort((a, b) => a.step - b.step || a.lr - b.lr).map(({ step, lr, who }) => {
+    const text = who.length === lanes.length ? `rate ${digits(lr)}` : `${who.join(", ")}: rate ${digits(lr)}`;
+    const rate = beside(step, step / steps, firstRow), width = (LETTER_WIDTH * text.length + SHIFT) / NARROW;
+    const left = step / steps - { left: 0, center: 0.5, right: 1 }[rate.side] * width, row = ends.findIndex((end) => end <= left);
+    if (row < 0) return { ...rate, text: "" };
+    ends[row] = left + width;
+    return { ...rate, text, row: rate.row + ROW_HEIGHT * row };
+  });
 }
 
 function peakRows(lanes, top) {

@@ -20,14 +20,23 @@ from normviz.runs import Recording
 from normviz.runs.lane import Lane, diverged, divergences, units
 
 from .base import TEXT_SIZE, Column, Columns, Rows, Spec, compiled, halo, js, named, rows, step_axis
-from .palette import RED, LaneStyle, ink, lane_color, lane_dash, paper, styles_of
+from .palette import (
+    LETTER_WIDTH,
+    NARROW,
+    RED,
+    LaneStyle,
+    ink,
+    lane_color,
+    lane_dash,
+    paper,
+    styles_of,
+)
 from .scale import Floats
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 212  # pixels of the plot
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
-RATE_ROW, RATE_ROWS = HEIGHT - 22, 4  # those about learning rates over one another, so many at most
-RATE_TICK = 14
+RATE_ROWS = 4  # those about learning rates are in so many at most
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
 SHIFT = 8  # pixels between words and what they are beside
 
@@ -86,12 +95,14 @@ def fixed(lanes: Sequence[Lane], domain: tuple[float, float]) -> dict[str, Rows]
     learning rate, the highest losses above the axis, and where lanes diverged."""
     runs = [lane.recording for lane in lanes]
     peaks = _peak_rows(runs, domain[1])
+    row = len(peaks["text"]) + bool(len(peaks["text"]))
+    rates, used = _rate_rows(lanes, row)
     sets = {
         "levels": _level_rows(runs, domain),
         "held_out": _held_out_rows(runs),
-        "rates": _rate_rows(lanes),
+        "rates": rates,
         "peaks": peaks,
-        "bad": _bad_rows(lanes, domain, first_row=len(peaks["text"]) + bool(len(peaks["text"]))),
+        "bad": _bad_rows(lanes, domain, first_row=row + used),
     }
     return {name: rows(columns) for name, columns in sets.items()}
 
@@ -220,11 +231,10 @@ def _cursor(x: alt.X, color: str) -> alt.Chart:
 
 
 def _rates(x: alt.X, dark: bool) -> list[alt.Chart]:
-    """A tick on the lower edge where the learning rate was changed, and the rate above it."""
+    """A rule where the learning rate was changed, and the rate beside its upper end."""
     color = ink(dark)
-    tick = named("rates").mark_rule(clip=True, strokeWidth=2, color=color)
-    ends = {"y": alt.YValue(HEIGHT), "y2": alt.Y2Value(HEIGHT - RATE_TICK)}
-    return [tick.encode(x=x, **ends), *_words("rates", x, alt.ColorValue(color), dark)]
+    rule = named("rates").mark_rule(clip=True, strokeDash=[2, 3], color=color, opacity=0.7)
+    return [rule.encode(x=x), *_words("rates", x, alt.ColorValue(color), dark)]
 
 
 def _above(x: alt.X, color: alt.Color, top: float, dark: bool) -> list[alt.Chart]:
@@ -289,8 +299,9 @@ def _held_out_rows(runs: Sequence[Recording]) -> Columns:
     }
 
 
-def _rate_rows(lanes: Sequence[Lane]) -> Columns:
-    """Where the learning rate was changed while lanes trained; once for all that took it together."""
+def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
+    """Where the learning rate was changed while lanes trained, once for all that took it together; and how many
+    rows the words take. Each is in the first row where it covers no other; a rule without room has none."""
     taken: dict[tuple[int, float], list[str]] = {}
     for lane in lanes:
         for edit in lane.recording.edits:
@@ -304,8 +315,18 @@ def _rate_rows(lanes: Sequence[Lane]) -> Columns:
         for (_, lr), who in changes
     ]
     at = [step for (step, _), _ in changes]
-    rows = RATE_ROW - ROW_HEIGHT * (np.arange(len(at)) % RATE_ROWS)
-    return {**_beside(at, words, [step / steps for step in at], 0), "row": rows}
+    columns = _beside(at, words, [step / steps for step in at], 0)
+    ends, texts, rows = [-np.inf] * RATE_ROWS, list[str](), list[int]()
+    for step, text, side in zip(at, words, columns["side"], strict=True):
+        width = (LETTER_WIDTH * len(text) + SHIFT) / NARROW
+        left = step / steps - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width
+        row = next((row for row, end in enumerate(ends) if end <= left), None)
+        texts.append("" if row is None else text)
+        rows.append(row or 0)
+        if row is not None:
+            ends[row] = left + width
+    place = TOP_ROW + ROW_HEIGHT * (first_row + np.array(rows, dtype=np.int64))
+    return {**columns, "text": texts, "row": place}, max(rows, default=-1) + 1
 
 
 def _peak_rows(runs: Sequence[Recording], top: float) -> dict[str, Column]:

@@ -22,6 +22,7 @@ from charts_kit import (
     drawn,
     falling,
     few,
+    in_node,
     make,
     marks,
     render,
@@ -44,7 +45,7 @@ from normviz.charts.base import compiled, ipc, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart
-from normviz.charts.palette import BACKGROUNDS, LOWEST, RED, contrast
+from normviz.charts.palette import BACKGROUNDS, LETTER_WIDTH, LOWEST, NARROW, RED, contrast
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs.lane import Lane
 
@@ -195,6 +196,51 @@ def test_a_change_of_the_rate_is_a_tick_once_for_all_that_took_it_together() -> 
     assert "B post has learning rate 0.003 from step 40" in loss.finding([a, b])
     lane = make(ran=20, edits=((12, 0.01), (40, 0.003)))
     assert lane.recording.edits == ((12, 0.01),)
+
+
+EDITED = """
+import { lossSets } from "player/axes.js";
+console.log(JSON.stringify(lossSets(given.lanes, given.domain)));
+"""
+
+
+def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
+    """Also where a rate is turned at once again; the page that trains in a browser has the same rows."""
+    steps = (1, 2, 3, 20, 21, 24, 30, 36, 38, 44, 50, 55, 57)
+    edits = tuple((step, 0.001 * step) for step in steps)
+    high = np.linspace(3.5, 1.5, STEPS)
+    high[7] = 50.0
+    lane = make(edits=edits, loss=high)
+    lanes = [lane, make("post", edits=edits[:5], name="B  post", first_bad=(40, 2))]
+    domain = axis(lanes)
+    sets = loss.fixed(lanes, domain)
+    rates = sets["rates"]
+    assert [r["step"] for r in rates] == [*steps] and sum(bool(r["text"]) for r in rates) > 7
+    boxes = sorted((r["row"], *extent(r)) for r in rates + sets["peaks"] + sets["bad"] if r["text"])
+    assert all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(boxes)), boxes
+    assert max(row for row, *_ in boxes) <= loss.HEIGHT / 2
+    given = [
+        {
+            "short": one.letter, "edits": one.recording.edits, "loss": one.recording.losses.tolist(),
+            "steps": STEPS, "chance": 3.3, "floor": 1.0, "heldOut": [],
+            "bad": bad and {"step": bad[0], "layer": bad[1]},
+        }
+        for one in lanes
+        for bad in [one.recording.bad]
+    ]  # fmt: skip
+    found = in_node(EDITED, {"lanes": given, "domain": domain})
+    assert [found[name] for name in ("rates", "peaks", "bad")] == [
+        sets[name] for name in ("rates", "peaks", "bad")
+    ]
+
+
+def extent(row: dict[str, Any]) -> tuple[float, float]:
+    """Left and right end of words, in pixels of a narrow plot."""
+    at, width = NARROW * row["step"] / STEPS, LETTER_WIDTH * len(row["text"])
+    left = (
+        at + {"left": loss.SHIFT, "center": -width / 2, "right": -loss.SHIFT - width}[row["side"]]
+    )
+    return left, left + width
 
 
 def test_a_lane_of_earlier_settings_is_paler_than_its_own_colour() -> None:
