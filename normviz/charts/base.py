@@ -84,11 +84,19 @@ def named(dataset: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=dataset))
 
 
-def step_axis(steps: int, title: str = "step") -> alt.X:
-    """The steps axis, fixed to the configured steps; each step is centred on its number."""
+def step_axis(steps: int, title: str = "step", room: str = "0") -> alt.X:
+    """The steps axis, fixed to the configured steps; each step is centred on its number.
+
+    It ends `room` (a Vega expression, in pixels) before the plot does.
+    """
     return alt.X(
         "step:Q",
-        scale=alt.Scale(domain=[-0.5, max(steps, 1) - 0.5], nice=False, zero=False),
+        scale=alt.Scale(
+            domain=[-0.5, max(steps, 1) - 0.5],
+            range=alt.Undefined if room == "0" else [0, alt.ExprRef(f"width - {room}")],
+            nice=False,
+            zero=False,
+        ),
         axis=alt.Axis(
             title=title,
             grid=False,

@@ -19,7 +19,20 @@ from normviz import formats
 from normviz.runs import Recording
 from normviz.runs.lane import Lane, diverged, divergences, units
 
-from .base import TEXT_SIZE, Column, Columns, Rows, Spec, compiled, halo, js, named, rows, step_axis
+from .base import (
+    CONTAINER_WIDTH,
+    TEXT_SIZE,
+    Column,
+    Columns,
+    Rows,
+    Spec,
+    compiled,
+    halo,
+    js,
+    named,
+    rows,
+    step_axis,
+)
 from .palette import (
     LETTER_WIDTH,
     NARROW,
@@ -34,7 +47,11 @@ from .palette import (
 from .scale import Floats
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
-HEIGHT = 212  # pixels of the plot
+HEIGHT = 234  # pixels of the plot
+NAMED = (
+    380  # pixels of the page's place; in a narrower one a line's end has the lane's letter alone
+)
+NAME_LINE, NAME_LETTERS = 14, 15  # pixels of a name's height, and the most letters of one
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROWS = 4  # those about learning rates are in so many at most
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
@@ -130,7 +147,8 @@ def _spec(
     linear: bool,
     unit: str,
 ) -> Spec:
-    x = step_axis(steps)
+    room = _room(labels)
+    x = step_axis(steps, room=room)
     scale = alt.Scale(type="linear" if linear else "log", domain=list(domain), nice=False)
     axis = alt.Axis(title=f"loss ({unit})", format=".4~g")
     if not linear:
@@ -139,12 +157,14 @@ def _spec(
     line = {
         "x": x,
         "y": y,
-        "color": lane_color(styles, labels),
-        "strokeDash": lane_dash(styles, labels),
+        "color": lane_color(styles),
+        "strokeDash": lane_dash(styles),
     }
     past = _losses("past", domain).mark_line(clip=True, strokeWidth=2.2).encode(**line)
     layers = [
-        named("levels").mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark)).encode(y=y),
+        named("levels")
+        .mark_rule(clip=True, strokeDash=[5, 4], color=ink(dark))
+        .encode(y=y, x=alt.XValue(0), x2=alt.X2Value(alt.ExprRef(f"width - {room}"))),
         _cursor(x, ink(dark)),
         *_seeds(line, domain),
         _losses("ahead", domain).mark_line(clip=True, strokeWidth=1.5, opacity=0.3).encode(**line),
@@ -153,10 +173,11 @@ def _spec(
         _heads(domain)
         .mark_point(clip=True, filled=True, size=70, opacity=1)
         .encode(x=x, y=y, color=line["color"]),
-        *_level_words(y, dark),
+        *_level_words(y, room, dark),
         *_rates(x, dark),
         *_above(x, line["color"], domain[1], dark),
         *_bad(x, y, dark),
+        *_names(x, y, line["color"], labels, domain, linear, dark),
     ]
     return compiled(layers, HEIGHT)
 
@@ -212,9 +233,75 @@ def _zoom() -> alt.Parameter:
     )
 
 
-def _level_words(y: alt.Y, dark: bool) -> list[alt.Chart]:
+def _name(label: str) -> str:
+    """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A"."""
+    words = f"truncate(split(split({label}, ', ')[0], ' (')[0], {NAME_LETTERS})"
+    return (
+        f"{CONTAINER_WIDTH} > 0 && {CONTAINER_WIDTH} < {NAMED} ? split({label}, ' ')[0] : {words}"
+    )
+
+
+def _room(labels: tuple[str, ...]) -> str:
+    """Vega expression: pixels beside the lines' ends for the longest name."""
+    longest = ", ".join(f"length({_name(js(' '.join(label.split())))})" for label in labels)
+    return f"({SHIFT} + {LETTER_WIDTH + 0.7} * max({longest}))"
+
+
+def _names(
+    x: alt.X,
+    y: alt.Y,
+    color: alt.Color,
+    labels: tuple[str, ...],
+    domain: tuple[float, float],
+    linear: bool,
+    dark: bool,
+) -> list[alt.Chart]:
+    """The name of each lane at the end of its line, moved down or up as far as others need."""
+    low, high = map(js, domain)
+    share = f"(datum.loss - {high}) / ({low} - {high})"
+    if not linear:
+        share = f"log(datum.loss / {high}) / log({low} / {high})"
+    ends = (
+        named("ahead")
+        .transform_filter(FINITE_LOSS)
+        .transform_calculate(loss=f"clamp(datum.loss, {low}, {high})")
+        .transform_joinaggregate(last="max(step)", groupby=["lane"])
+        .transform_filter("datum.step >= 0.97 * datum.last")  # amid the noise
+        .transform_aggregate(loss="mean(loss)", step="max(step)", groupby=["lane"])
+        .transform_calculate(at=f"{HEIGHT} * {share}")
+        .transform_window(row="row_number()", sort=[{"field": "at"}, {"field": "lane"}])
+        .transform_calculate(start=f"datum.at - {NAME_LINE} * datum.row")
+        .transform_window(lowest="max(start)", sort=[{"field": "row"}])
+        .transform_joinaggregate(rows="count()")
+        .transform_calculate(
+            shift=f"min(datum.lowest + {NAME_LINE} * datum.row, {HEIGHT - NAME_LINE / 2}"
+            f" - {NAME_LINE} * (datum.rows - datum.row)) - datum.at",
+            name=_name(f"{js([' '.join(label.split()) for label in labels])}[datum.lane]"),
+        )
+        .encode(x=x, y=y, text="name:N")
+    )
+    inside = (
+        "inrange(scale('x', datum.step), range('x')) && inrange(scale('y', datum.loss), range('y'))"
+    )
+    place: dict[str, Any] = {
+        "align": "left",
+        "baseline": "middle",
+        "dx": SHIFT,
+        "dy": alt.ExprRef("datum.shift"),
+        "fontSize": TEXT_SIZE,
+        "fontWeight": "bold",
+        "opacity": alt.ExprRef(f"{inside} ? 1 : 0"),  # of a part that is enlarged
+    }
+    return [
+        ends.mark_text(**place, **halo(paper(dark))),
+        ends.mark_text(**place).encode(color=color),
+    ]
+
+
+def _level_words(y: alt.Y, room: str, dark: bool) -> list[alt.Chart]:
     """The names of chance and floor at the right end of their rules, legible over curves."""
-    at = named("levels").encode(x=alt.XValue(alt.ExprRef("width")), y=y, text=alt.Text("text:N"))
+    right = alt.XValue(alt.ExprRef(f"width - {room}"))
+    at = named("levels").encode(x=right, y=y, text=alt.Text("text:N"))
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
         place = dict[str, Any](align="right", baseline=baseline, dx=-8, dy=dy, fontSize=TEXT_SIZE)
@@ -300,8 +387,8 @@ def _held_out_rows(runs: Sequence[Recording]) -> Columns:
 
 
 def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
-    """Where the learning rate was changed while lanes trained, once for all that took it together; and how many
-    rows the words take. Each is in the first row where it covers no other; a rule without room has none."""
+    """Where the learning rate was changed while lanes trained, once for all that took it together; and how
+    many rows the words take. They are in the first row where they cover no others, or left out."""
     taken: dict[tuple[int, float], list[str]] = {}
     for lane in lanes:
         for edit in lane.recording.edits:

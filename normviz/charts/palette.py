@@ -229,16 +229,17 @@ def styles_of(lanes: Sequence[Lane], dark: bool = False) -> tuple[LaneStyle, ...
     return tuple(faded(style, dark) if lane.earlier else style for lane, style in pairs)
 
 
-def lane_color(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.Color:
-    """The colour of each lane, with a legend above the chart that names them."""
+def lane_color(styles: tuple[LaneStyle, ...], labels: tuple[str, ...] = ()) -> alt.Color:
+    """The colour of each lane, with a legend above the chart that names them by labels, if there are any."""
     scale = _scale(styles, [s.color for s in styles])
-    return alt.Color("lane:N", scale=scale, legend=_legend(labels))
+    return alt.Color("lane:N", scale=scale, legend=_legend(labels) if labels else None)
 
 
-def lane_dash(styles: tuple[LaneStyle, ...], labels: tuple[str, ...]) -> alt.StrokeDash:
+def lane_dash(styles: tuple[LaneStyle, ...], labels: tuple[str, ...] = ()) -> alt.StrokeDash:
     """The dash pattern of each lane; its legend merges with the colour's."""
     dashes = [list(s.dash) or [1, 0] for s in styles]
-    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=_legend(labels))
+    legend = _legend(labels) if labels else None
+    return alt.StrokeDash("lane:N", scale=_scale(styles, dashes), legend=legend)
 
 
 def _scale(styles: tuple[LaneStyle, ...], values: list[str] | list[list[int]]) -> alt.Scale:

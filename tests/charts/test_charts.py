@@ -41,7 +41,7 @@ from normviz.charts import (
     ratio,
     styles_of,
 )
-from normviz.charts.base import compiled, ipc, named, step_axis
+from normviz.charts.base import CONTAINER_WIDTH, compiled, ipc, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart
@@ -204,6 +204,35 @@ console.log(JSON.stringify(lossSets(given.lanes, given.domain)));
 """
 
 
+@pytest.mark.parametrize("width", [340, 460])
+@pytest.mark.parametrize(
+    "ends", [(1.5, 1.5, 1.5, 1.5), (0.9, 0.9, 0.91, 0.92), (1.2, 3, 1.21, 2.9)]
+)
+def test_names_are_at_the_ends_of_their_lines_and_cover_no_other(
+    ends: tuple[float, ...], width: int
+) -> None:
+    """Beside the plot, so also none of the words in it. A narrow place has room for letters alone."""
+    labels = ("Pre-LN", "Post-LN, depth 12", "Sandwich-LN", "Pre-LN (before: depth 3)")
+    lanes = [
+        make(loss=np.linspace(3.5, end, STEPS), name=f"{letter}  {label}")
+        for letter, label, end in zip("ABCD", labels, ends, strict=True)
+    ]
+    chart = loss.chart(lanes)
+    chart["params"] = [
+        {**one, "value": width} if one["name"] == CONTAINER_WIDTH else one
+        for one in chart["params"]
+    ]
+    items = [one for one in marks(chart) if one["role"] == "mark"]
+    names = {one["text"]: one for one in items if one.get("fontWeight") == "bold"}
+    short = ["A Pre-LN", "B Post-LN", "C Sandwich-LN", "D Pre-LN"]
+    assert sorted(names) == (short if width > loss.NAMED else [*"ABCD"])
+    heads = [one["x"] for one in items if one.get("size") == 70]
+    assert {one["x"] for one in names.values()} == {*heads}
+    places = sorted(one["y"] + one["dy"] for one in names.values())
+    assert all(low - high >= loss.NAME_LINE - 1e-6 for high, low in pairwise(places))
+    assert places[0] >= 0 and places[-1] <= loss.HEIGHT - loss.NAME_LINE / 2 + 1e-6
+
+
 def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
     """Also where a rate is turned at once again; the page that trains in a browser has the same rows."""
     steps = (1, 2, 3, 20, 21, 24, 30, 36, 38, 44, 50, 55, 57)
@@ -280,7 +309,7 @@ def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
 ) -> None:
     lanes = [make(name=f"{letter}  {name}") for letter in "ABCD"]
     assert f'"columns": {{"expr": "container_width < 540 ? {columns}"}}' in json.dumps(
-        loss.chart(lanes)
+        layers.chart(lanes, "grad_block")
     )
 
 
