@@ -8,12 +8,10 @@ import streamlit as st
 
 from normviz.catalog import CELLS, CONSTRAINTS, FAMILIES, NORMS, PLACEMENTS, SCHEMES
 from normviz.charts import scheme_style
-from normviz.charts.palette import ink
 from normviz.config import RunConfig
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy import cell
-
-from .placement_list import picture
+from normviz.lessons.anatomy.large import in_family
 
 VOCABULARY = 32
 """The vocabulary size in the code shown: that of the synthetic tasks. A reader changes it in one place."""
@@ -46,34 +44,6 @@ def diagram(config: RunConfig, color: str | None = None) -> None:
     st.image(picture, width=244, alt=f"A block with {scheme.label}. {scheme.sentence}")
 
 
-def block(config: RunConfig, color: str, before: str = "", dark: bool = False) -> str:
-    """HTML of a config's block or cell, large: with both branches of the block where there is room, with one
-    in a narrow place. Norms move there from where the scheme `before` has them."""
-    about = PLACEMENTS[config.scheme]
-    words = escape(f"A block with {about.label}. {about.sentence}")
-    if config.scheme in CELLS:
-        drawn = {"two": cell.diagram(config, NORMS.label(config.placed().norm), color)}
-    else:
-        names = (in_family(config, "attention"), "FFN")
-        came = "" if before in CELLS else before
-        drawn = {
-            name: anatomy.block(
-                config.scheme,
-                config.depth,
-                color,
-                names,
-                came,
-                config.norm != "none",
-                one,
-                ink(dark),
-            )
-            for name, one in (("two", False), ("one", True))
-        }
-    return "".join(
-        f'<img class="{name}" alt="{words}" src="{picture(svg)}">' for name, svg in drawn.items()
-    )
-
-
 def formulas(config: RunConfig, before: str = "") -> None:
     """The formula of each sublayer, with its position after `before` as a caption."""
     if config.scheme in CELLS:
@@ -84,12 +54,6 @@ def formulas(config: RunConfig, before: str = "") -> None:
         if where:
             st.caption(before + in_family(config, where))
         st.latex(latex)
-
-
-def in_family(config: RunConfig, words: str) -> str:
-    """Words about attention and an FFN, with the name that the family's first branch has."""
-    names = {"first": "first FFN", "messages": "messages"}
-    return words.replace("attention", names.get(FAMILIES[config.family].first or "", "attention"))
 
 
 def gradients(config: RunConfig) -> None:

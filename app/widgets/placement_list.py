@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from normviz.catalog import CELLS, PLACEMENTS, SCHEMES
 from normviz.lessons.anatomy import cell, glyph
+from normviz.lessons.anatomy.large import picture
 
 from .buttons import button
 
@@ -44,8 +44,3 @@ def drawing(scheme: str, depth: int, color: str) -> str:
     """The glyph of a placement as the address of an image."""
     in_cell = scheme in CELLS
     return picture(cell.glyph(scheme, color) if in_cell else glyph(scheme, depth, color))
-
-
-def picture(svg: str) -> str:
-    """An SVG as the address of an image."""
-    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"

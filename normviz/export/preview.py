@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from html import escape
 
 from .. import charts
+from ..catalog import PROBES
 from ..charts.base import Spec
-from ..charts.palette import paper
+from ..charts.palette import LaneStyle, paper
+from ..lessons.anatomy.large import large
 from ..observed import label
 from ..player.message import Axes, ChartOptions, axes, specs
+from ..runs.headline import headline
 from ..runs.lane import Lane
-from ..runs.names import caption, title, with_names
+from ..runs.names import caption, with_names
 from ..runs.store.pictures import Picture
 from . import vega
 from .pictures import whole
 
 PROBE = "grad_block"
 """The quantity of a picture; every lane records it."""
-WIDTH = 460
-"""Pixels of a chart: legible on a phone, where it shrinks a little, and on a desk, where it grows."""
+WIDTH = 402
+"""Pixels of a chart: on the page of a laptop; on a phone it shrinks a little, on a desk it grows."""
 CARD = (1200, 630)
 """Pixels of the picture for chats and feeds."""
 INK, GREY = "#31333f", "#5b606b"
@@ -114,23 +117,41 @@ def _text(words: str, y: int, size: int, color: str, weight: int = 400) -> str:
 # The still for the first paint of the page.
 
 STYLE = f"""
-#nv-still {{ position: fixed; inset: 0; z-index: 999990; overflow: auto; box-sizing: border-box;
-  padding: 3.4rem 4rem 1rem; background: {paper(False)}; color: {INK}; font: 16px/1.5 {FONT}; }}
+#nv-still {{ position: fixed; inset: 2.75rem 0 0; z-index: 999990; overflow: auto; box-sizing: border-box;
+  padding: .75rem max(5rem, 50vw - 700px + 5rem) 1rem; background: {paper(False)}; color: {INK};
+  font: 16px/1.5 {FONT}; }}
 #nv-still.nv-on-dark {{ background: {paper(True)}; color: #fafafa; }}
-#nv-still h1 {{ font-size: 1.5rem; line-height: 1.25; font-weight: 600; margin: 0 0 .4rem; padding: 0; }}
-#nv-still p {{ margin: .2rem 0; padding-left: .6rem; border-left: .5rem solid; }}
-#nv-still div {{ display: grid; grid-template-columns: repeat(2, minmax(0, 36rem)); gap: .5rem 1.2rem;
-  margin-top: .7rem; }}
+#nv-still h1 {{ font-size: 1.75rem; line-height: 2.3rem; font-weight: 700; margin: 0 0 .3rem; padding: 0; }}
+#nv-still .nv-lanes {{ display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr);
+  gap: .1rem 1.5rem; height: 7rem; margin-top: .5rem; }}
+#nv-still p {{ margin: 0; padding-left: 1.6rem; height: 2.1rem; line-height: 2.1rem; font-size: .875rem;
+  border-left: .5rem solid; }}
+#nv-still p b {{ display: inline-block; min-width: 9.7rem; }}
+#nv-still .nv-charts {{ display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .4rem 1.2rem;
+  width: calc(75% - 1rem); margin: 2.6rem 0 0 auto; }}
 #nv-still figure {{ margin: 0; }}
+#nv-still figcaption {{ height: 1.6rem; padding-top: .3rem; font-size: .875rem; }}
 #nv-still svg {{ display: block; width: 100%; height: auto; }}
+#nv-still :is(.nv-heat0, .nv-heat1, .nv-heat2, .nv-heat3) {{ margin-top: 3rem; }}
 #nv-still .nv-dark, #nv-still.nv-on-dark .nv-light {{ display: none; }}
-#nv-still.nv-on-dark .nv-dark {{ display: block; }}
+#nv-still.nv-on-dark figure.nv-dark {{ display: block; }}
+#nv-still.nv-on-dark .blocks.nv-dark {{ display: grid; }}
+html:has(.nv-on-dark.nv-over) {{ background: {paper(True)}; }}
 #nv-still:not(.nv-over) {{ display: none; }}
-#nv-still.nv-over ~ #root, #nv-still.nv-over ~ #root * {{ visibility: hidden !important; }}
+#nv-still.nv-over ~ #root, #nv-still.nv-over ~ #root *:not(.stAppHeader, .stAppHeader *) {{
+  visibility: hidden !important; }}
+#nv-still.nv-over ~ #root .stAppHeader {{ visibility: visible; }}
+@media (max-width: 1000px) {{
+  #nv-still .nv-charts {{ width: auto; margin-top: 11rem; }}
+}}
 @media (max-width: 640px) {{
-  #nv-still {{ padding: 3.4rem .7rem 1rem; }}
-  #nv-still h1 {{ font-size: 1.2rem; }}
-  #nv-still div {{ grid-template-columns: minmax(0, 1fr); }}
+  #nv-still {{ padding: .75rem .7rem 1rem; }}
+  #nv-still h1 {{ font-size: 1.25rem; line-height: 1.5rem; margin-bottom: 3.1rem; }}
+  #nv-still .nv-lanes {{ grid-auto-flow: row; height: auto; margin-bottom: 6.2rem; }}
+  #nv-still p {{ padding-left: .5rem; height: 2.3rem; line-height: 1.2; }}
+  #nv-still p b {{ min-width: 0; }}
+  #nv-still .nv-charts {{ grid-template-columns: minmax(0, 1fr); margin-top: 0; }}
+  #nv-still figure:is(.nv-bars, .nv-heat0, .nv-heat1, .nv-heat2, .nv-heat3) {{ display: none !important; }}
 }}
 """
 PATIENCE_MS = 20_000
@@ -167,20 +188,42 @@ def still(
 ) -> str:
     """HTML of the finished charts that covers the page until the player has drawn them. `loss_only`: the page
     shows another quantity than the picture, of which the loss does not depend."""
+    shown = list(zip(lanes, charts.styles_of(lanes), strict=True))
     verdicts = "".join(
         f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
-        for lane, style in zip(lanes, charts.styles_of(lanes), strict=True)
+        for lane, style in shown
     )
+    names = {
+        "loss": "Training loss",
+        "bars": f"{PROBES[PROBE].label} in each {lanes[0].recording.row}",
+    }
+    sides = (("light", picture.light), ("dark", picture.dark))
     figures = "".join(
-        f'<figure class="nv-{side}">{svg}</figure>'
-        for side, some in (("light", picture.light), ("dark", picture.dark))
+        f'<figure class="nv-{side} nv-{name}">'
+        + (f"<figcaption><b>{escape(names[name])}</b></figcaption>" if name in names else "")
+        + f"{svg}</figure>"
+        for side, some in sides
         for name, svg in some.items()
         if name == "loss" or not loss_only
     )
-    head = "" if embedded else f"<h1>{escape(title([lane.config for lane in lanes]))}</h1>"
+    head = "" if embedded else f"<h1>{escape(headline(lanes))}.</h1>{_blocks(shown)}"
     return (
         f'<style>{STYLE}</style><div id="nv-still" role="img" aria-label="{escape(outcome(lanes))}">'
-        f"{head}{verdicts}<div>{figures}</div></div><script>{SCRIPT}</script>"
+        f'{head}<div class="nv-lanes">{verdicts}</div><div class="nv-charts">{figures}</div></div>'
+        f"<script>{SCRIPT}</script>"
+    )
+
+
+def _blocks(lanes: Sequence[tuple[Lane, LaneStyle]]) -> str:
+    """The block of each lane, as the page has them."""
+    return "".join(
+        f'<div class="blocks nv-{side}">'
+        + "".join(
+            f"<figure>{large(lane.config, style.color, dark=side == 'dark')}</figure>"
+            for lane, style in lanes
+        )
+        + "</div>"
+        for side in ("light", "dark")
     )
 
 

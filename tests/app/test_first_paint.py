@@ -200,7 +200,10 @@ def test_a_picture_is_drawn_from_the_charts_of_the_page(folder: Path) -> None:
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
-    for words in ("chance 3.32", "<b>B Post-LN</b> at chance so far", "data:image/png", "step 199"):
+    for words in (
+        "chance 3.32", "<b>B Post-LN</b> at chance so far", "data:image/png", "step 199",
+        "<h1>Pre-LN learned, Post-LN is at chance so far.</h1>", 'alt="A block with Post-LN.',
+    ):  # fmt: skip
         assert words in html
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", html)
     assert outcome(lanes).startswith("A Pre-LN: learned: loss 1.")

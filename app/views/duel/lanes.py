@@ -11,10 +11,12 @@ from normviz.catalog.families import places_of
 from normviz.charts import LaneStyle, lane_styles
 from normviz.config import SETTINGS, ConfigError, RunConfig, seeded, seeds_of
 from normviz.formats import listed
+from normviz.lessons.anatomy.large import large
 from normviz.lessons.presets import QUICK
 from normviz.links import FIELDS, differences, shown
 from normviz.runs import Recording, Run
 from normviz.runs import lane as run_lane
+from normviz.runs.headline import chip
 from normviz.runs.names import lane_name
 from normviz.runs.recording import of_seeds
 from normviz.runs.verdict import Verdict
@@ -140,7 +142,7 @@ def _pictures(lanes: list[tuple[Lane, str]]) -> None:
     page_duel.drawn = tuple(drawn)
     dark = st.context.theme.type == "dark"
     figures = "".join(
-        f"<figure>{placement.block(lane.config, color, now.before, dark)}</figure>"
+        f"<figure>{large(lane.config, color, now.before, dark)}</figure>"
         for (lane, color), now in zip(lanes, drawn, strict=True)
     )
     st.html(f'<div class="blocks">{figures}</div>')
@@ -273,17 +275,6 @@ def _choose(scheme: str, page_duel: Duel, backend: SharedBackend, lane: int) -> 
 def spoken(lanes: list[Lane]) -> str:
     """Each lane's name and verdict, as a screen reader says them when a run has ended."""
     return "; ".join(f"{name(lane)}: {chip(lane).sentence}" for lane in lanes)
-
-
-def chip(lane: Lane) -> Verdict:
-    """A lane's verdict, or why it has none."""
-    if lane.run is None:
-        return Verdict("none", "not trained yet: press Train")
-    if not lane.is_current and not lane.run.is_open:
-        return Verdict("changed", "settings changed: press Train")
-    if lane.run.status == "queued":  # the player shows its changing position
-        return Verdict("queued", "waits in the queue")
-    return lane.run.verdict
 
 
 def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:

@@ -11,6 +11,7 @@ from normviz.config import SETTINGS
 from normviz.links import differences
 from normviz.observed import label
 from normviz.runs import Run
+from normviz.runs.headline import headline
 from normviz.runs.store import pictures
 
 from ...session import address, duel, presence, visitor
@@ -22,7 +23,6 @@ from . import (
     beside,
     charts_panel,
     gallery,
-    headline,
     knobs,
     outcome,
     share,
@@ -119,7 +119,7 @@ def _name(page_duel: duel.Duel, lanes: list[page_lanes.Lane]) -> None:
 def _head(lanes: list[page_lanes.Lane], backend: SharedBackend) -> None:
     """The headline, and the ways to other duels."""
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"# {literal(headline.headline(lanes))}.", width="stretch")
+        st.markdown(f"# {literal(headline(lanes))}.", width="stretch")
         with st.container(key="ways_in", horizontal=True, gap="xsmall", width="content"):
             tour.invite(backend)
             gallery.presets(backend)

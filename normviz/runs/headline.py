@@ -1,16 +1,16 @@
-"""The page's headline: what came out in each lane, in one sentence."""
+"""What came out in each lane of a duel, in one sentence: the headline of its page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from normviz.catalog import NORMS
-from normviz.config import RunConfig
-from normviz.formats import listed
-from normviz.runs import Recording
-from normviz.runs.names import placements, title
-
-from .lanes import Lane, chip
+from ..catalog import NORMS
+from ..config import RunConfig
+from ..formats import listed
+from .lane import Lane
+from .names import placements, title
+from .recording import Recording
+from .verdict import Verdict
 
 LONGEST = 84
 """Characters of a headline with the placements' names; in a longer one the lanes are letters."""
@@ -26,7 +26,7 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-def headline(lanes: list[Lane]) -> str:
+def headline(lanes: Sequence[Lane[RunConfig]]) -> str:
     """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
     outcomes = [_outcome(lane) for lane in lanes]
     configs = [lane.config for lane in lanes]
@@ -40,6 +40,17 @@ def headline(lanes: list[Lane]) -> str:
         if len(words) <= LONGEST:
             break
     return words
+
+
+def chip(lane: Lane[RunConfig]) -> Verdict:
+    """A lane's verdict, or why it has none."""
+    if lane.run is None:
+        return Verdict("none", "not trained yet: press Train")
+    if not lane.is_current and not lane.run.is_open:
+        return Verdict("changed", "settings changed: press Train")
+    if lane.run.status == "queued":  # the player shows its changing position
+        return Verdict("queued", "waits in the queue")
+    return lane.run.verdict
 
 
 def _norms(configs: Sequence[RunConfig]) -> list[str]:
@@ -57,7 +68,7 @@ def _where(runs: Sequence[Recording]) -> str:
     return f"at step{'s' * (len(last) > 1)} {listed([f'{step:,}' for step in sorted(last)])}"
 
 
-def _outcome(lane: Lane) -> str:
+def _outcome(lane: Lane[RunConfig]) -> str:
     verdict = chip(lane)
     return OUTCOMES.get(verdict.kind, verdict.sentence)
 
