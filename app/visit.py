@@ -19,7 +19,8 @@ def run(page: StreamlitPage) -> None:
         is_new = "page" not in st.session_state
         address.arrive(page.url_path)
         st.set_page_config(tab_title(page.title))  # a duel names itself
-        st.html('<div id="content" tabindex="-1"></div>')
+        with st.container(key="page_start"):
+            st.html('<div id="content" tabindex="-1"></div>')
         place = st.container(key="trouble")
         with render_lock.held(is_new, visitor.me(), network_address.of_page()):
             presence.begin()

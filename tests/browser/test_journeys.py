@@ -63,6 +63,12 @@ SCRIPT_LINKS = r"""[...document.querySelectorAll('a[href], iframe[src], img[src]
   .map((e) => e.getAttribute('href') ?? e.getAttribute('src'))
   .filter((u) => /^\s*javascript:/i.test(u))"""
 
+SHIFTS = """window.shift = 0; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });"""
+MOST_SHIFT = 0.1
+"""Layout shift up to which a page opens well, as Web Vitals have it."""
+
 
 @contextmanager
 def visit(browser: Browser, address: str = "", size: Any = LAPTOP, **look: Any) -> Iterator[Page]:
@@ -72,6 +78,7 @@ def visit(browser: Browser, address: str = "", size: Any = LAPTOP, **look: Any) 
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
+        page.add_init_script(SHIFTS)
         said, asked = list[str](), list[str]()
         # Streamlit looks for its server below a page's address first, and is told 404.
         page.on(
@@ -161,6 +168,7 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
     with visit(browser, address, reduced_motion="reduce") as page:
         opened(page, address, charts=4)
         assert page.locator("#nv-still").count() == 0
+        assert page.evaluate("window.shift") <= MOST_SHIFT
         assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN is at chance")
         assert "learned" in chip(page, 0)
         assert "at chance so far" in chip(page, 1)
@@ -465,6 +473,11 @@ def test_a_phone(browser: Browser, address: str) -> None:
         stands(page, 2)
         fits(page)
         wait_for(lambda: bottom(page, ".nv-bars") <= box(page, ".st-key-story")[1])
+
+        page.goto(f"{address}/maps")
+        page.locator(".st-key-maps canvas").nth(2).wait_for()
+        page.locator(".st-key-copy_maps button").wait_for()
+        assert page.evaluate("window.shift") <= MOST_SHIFT
 
 
 def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str) -> None:
