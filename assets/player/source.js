@@ -43,15 +43,23 @@ export function posted() {
   };
 }
 
+const SILENT = 3000;  // milliseconds without an answer, after the browser has lost its network
+const LOST = { lost: "Connection lost" };
+
 export function socket(address) {
-  let line = null, wanted = null, receive = null, closed = false, wait = 250;
+  let line = null, wanted = null, receive = null, closed = false, wait = 250, heard = 0, lost = false;
   const open = () => {
     line = new WebSocket(address);
     line.onopen = send;
-    line.onmessage = (event) => { wait = 250; receive(JSON.parse(event.data)); };
+    line.onmessage = (event) => {
+      wait = 250;
+      heard += 1;
+      lost = false;
+      receive(JSON.parse(event.data));
+    };
     line.onclose = ({ code }) => {
       if (closed || code === 1008) return;  // 1008: asked for what this server does not know
-      receive({ lost: "Connection lost" });
+      receive(LOST);
       setTimeout(open, wait);
       wait = Math.min(4000, 2 * wait);
     };
@@ -59,6 +67,25 @@ export function socket(address) {
   const send = () => {
     if (wanted && line?.readyState === WebSocket.OPEN) line.send(JSON.stringify(wanted()));
   };
+  // A line does not close by itself when the network goes. The server is asked then: it may be on this machine.
+  const offline = () => {
+    const before = heard, asked = line;
+    send();
+    setTimeout(() => {
+      if (closed || heard > before || line !== asked || line?.readyState !== WebSocket.OPEN) return;
+      lost = true;
+      receive(LOST);
+    }, SILENT);
+  };
+  const online = () => {
+    if (!lost) return;
+    Object.assign(line, { onmessage: null, onclose: null });
+    line.close();
+    lost = false;
+    open();
+  };
+  globalThis.addEventListener?.("offline", offline);
+  globalThis.addEventListener?.("online", online);
   return {
     // `request` is a function: after a broken line it is asked again, for what is missing by then.
     ask(request, receiver) {
@@ -66,6 +93,11 @@ export function socket(address) {
       receive = receiver;
       if (line) send(); else open();
     },
-    close() { closed = true; line?.close(); },
+    close() {
+      closed = true;
+      line?.close();
+      globalThis.removeEventListener?.("offline", offline);
+      globalThis.removeEventListener?.("online", online);
+    },
   };
 }

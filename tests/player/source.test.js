@@ -34,6 +34,36 @@ test("a new connection asks for what is missing by then", (t) => {
   assert.deepEqual(lines.map(({ sent }) => sent), [['{"have":0}'], ['{"have":7}']]);
 });
 
+test("a browser without a network asks, and says after three seconds that nobody answered", (t) => {
+  const lines = [], told = [], waits = [], events = {};
+  globalThis.addEventListener = (kind, hear) => { events[kind] = hear; };
+  globalThis.removeEventListener = (kind) => { delete events[kind]; };
+  globalThis.WebSocket = class {
+    static OPEN = 1;
+    constructor() { lines.push(this); this.readyState = 1; this.sent = 0; }
+    send() { this.sent += 1; }
+    close() { this.onclose?.({ code: 1006 }); }
+  };
+  t.mock.method(globalThis, "setTimeout", (act, wait) => waits.push([act, wait]));
+  const source = socket("here");
+  source.ask(() => ({}), (message) => told.push(message));
+  lines[0].onopen();
+  events.online();
+  events.offline();
+  assert.deepEqual([lines[0].sent, waits[0][1]], [2, 3000]);
+  lines[0].onmessage({ data: "1" });  // the server is on this machine
+  waits[0][0]();
+  assert.deepEqual([told, lines.length], [[1], 1]);
+  events.offline();
+  waits[1][0]();
+  assert.deepEqual(told, [1, { lost: "Connection lost" }]);
+  events.online();
+  lines[1].onopen();
+  assert.deepEqual([lines.length, lines[1].sent, told.length, waits.length], [2, 1, 2, 2]);
+  source.close();
+  assert.deepEqual(events, {});
+});
+
 test("a file gives the repeats with every probe, and the charts of the way it is looked at", () => {
   const looks = { "heat log": { view: "heat", charts: { loss: 0 } }, "walk linear": { view: "walk", charts: { loss: 1 } } };
   const probes = Object.fromEntries(["a", "b"].map((probe) => [probe, { numbers: { probe }, looks }]));
