@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { digits, lossWords, recordAt } from "./numbers.js";
-import { captioned, copyPicture, savePicture } from "./picture.js";
+import { captioned, copyPicture, printPicture, savePicture } from "./picture.js";
 import { recordedStep } from "./rows.js";
 
 export const PAGE = `
@@ -107,6 +107,7 @@ export const panel = {
       const label = kind.toUpperCase();
       add(label, `Save this chart as ${label}`, () => this.save(name, kind));
     }
+    add("PDF", "Print this chart, or save it as PDF", () => this.save(name, "pdf"));
     const { figure } = this.charts[name];
     if (figure.requestFullscreen) add("Full screen", "Show this chart on the full screen", () => figure.requestFullscreen(), "");
     menu.addEventListener("focusout", ({ relatedTarget }) => { if (!menu.contains(relatedTarget)) menu.open = false; });
@@ -119,9 +120,10 @@ export const panel = {
     chart.unsaved?.remove();
     try {
       const { name: duel = "normviz", caption = [] } = this.what;
-      const spec = captioned(JSON.parse(chart.spec), caption);
+      const spec = captioned(JSON.parse(chart.spec), caption), file = `${duel}-${name}-step${this.cursor.at}`;
       if (kind === "copy") await copyPicture(spec, this.rows(name), this.paper);
-      else await savePicture(spec, this.rows(name), kind, this.paper, `${duel}-${name}-step${this.cursor.at}.${kind}`);
+      else if (kind === "pdf") await printPicture(spec, this.rows(name), this.paper, file);
+      else await savePicture(spec, this.rows(name), kind, this.paper, `${file}.${kind}`);
     } catch (problem) {
       chart.unsaved = document.createElement("p");
       chart.unsaved.className = "nv-failed";

@@ -22,6 +22,22 @@ export function savePicture(spec, sets, kind, background, name) {
   });
 }
 
+// The browser's print dialog with the chart on a page of its size, which it also saves as a PDF.
+export function printPicture(spec, sets, background, name) {
+  return offScreen(spec, sets, background, async (view) => {
+    const svg = await view.toSVG(), [, width, height] = /width="([\d.]+)" height="([\d.]+)"/.exec(svg);
+    const frame = document.createElement("iframe"), page = `size: ${width}px ${height}px; margin: 0`;
+    frame.setAttribute("sandbox", "allow-same-origin allow-modals");  // no script
+    frame.setAttribute("style", "position: fixed; width: 0; height: 0; border: 0");
+    frame.srcdoc = `<title>${name}</title><style>@page { ${page} } body { margin: 0 } svg { display: block }</style>${svg}`;
+    frame.onload = () => {
+      frame.contentWindow.onafterprint = () => frame.remove();
+      frame.contentWindow.print();
+    };
+    document.body.append(frame);
+  });
+}
+
 // The chart as a PNG in the clipboard. The browser is given a promise: it asks for one in the click itself.
 export async function copyPicture(spec, sets, background) {
   const picture = offScreen(spec, sets, background, async (view) => {

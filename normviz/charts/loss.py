@@ -244,7 +244,7 @@ def _name(label: str) -> str:
 def _room(labels: tuple[str, ...]) -> str:
     """Vega expression: pixels beside the lines' ends for the longest name."""
     longest = ", ".join(f"length({_name(js(' '.join(label.split())))})" for label in labels)
-    return f"({SHIFT} + {LETTER_WIDTH + 0.7} * max({longest}))"
+    return f"({SHIFT} + {LETTER_WIDTH + 2} * max({longest}))"
 
 
 def _names(

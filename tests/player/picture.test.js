@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { captioned, copyPicture, savePicture } from "../../assets/player/picture.js";
+import { captioned, copyPicture, printPicture, savePicture } from "../../assets/player/picture.js";
 import "./dom.js";
 
 function vega(toImageURL) {
@@ -38,6 +38,22 @@ test("a saved chart says which duel it is of, its settings and its address", () 
   const heat = captioned({ title: { text: "A Pre-LN", subtitle: "Gradient", color: "#123456" } }, lines).title;
   assert.deepEqual([heat.text, heat.color, heat.subtitle], ["A Pre-LN", "#123456", ["Gradient", ...lines]]);
   assert.deepEqual(captioned({ mark: "line" }, []), { mark: "line" });
+});
+
+test("a chart is printed on a page of its size, from a frame that runs no script and goes away", async () => {
+  const calls = vega(), body = document.createElement("body"), svg = '<svg class="marks" width="745" height="310.5" viewBox="0 0 1 1"/>';
+  globalThis.normvizVega.vegaEmbed = async () => ({ view: { toSVG: async () => svg }, finalize() { calls.finalized += 1; } });
+  let printed = 0;
+  document.body = body;
+  await printPicture({}, {}, "white", "a-loss-step3");
+  const [frame] = body.children;
+  assert.match(frame.srcdoc, /@page { size: 745px 310.5px; margin: 0 }/);
+  assert.ok(frame.srcdoc.includes(svg) && frame.srcdoc.includes("<title>a-loss-step3</title>"));
+  assert.doesNotMatch(frame.attributes.sandbox, /allow-scripts/);
+  frame.contentWindow = { print() { printed += 1; } };
+  frame.onload();
+  frame.contentWindow.onafterprint();
+  assert.deepEqual([printed, body.children.length, calls.finalized], [1, 0, 1]);
 });
 
 test("a copied chart is a PNG in the clipboard", async () => {
