@@ -50,19 +50,28 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 
 
 def _writings(lanes: Mapping[str, Lane]) -> None:
-    """What each trained model writes, where its task is a text. Blanks alone are not shown: of a model that
-    has learned little the blank is the most likely character.
+    """What each trained model writes, where its task is a text. What repeats itself is not shown: a model
+    that has learned little writes blanks, or one word again and again.
 
     A model can repeat the text that it was trained on: once a text is deleted, nobody sees what was learned
     from it.
     """
     for named, lane in lanes.items():
-        if lane.run is None or not lane.is_current or not lane.run.wrote.strip():
+        if lane.run is None or not lane.is_current or _repeats(lane.run.wrote):
             continue
         text = lane.run.config.text
         if not text or texts.is_here(text):
             words = literal(one_line(lane.run.wrote))
             st.caption(f"{literal(named)} writes, by its most likely characters: “{words}”")
+
+
+def _repeats(words: str) -> bool:
+    """Whether the second half repeats up to a quarter of all characters; also of empty words."""
+    half, quarter = len(words) // 2, len(words) // 4
+    return not words.strip() or any(
+        words[half:] == words[half - period : len(words) - period]
+        for period in range(1, quarter + 1)
+    )
 
 
 def _reference(names: list[str]) -> str:
