@@ -48,10 +48,11 @@ from .scale import Floats
 
 ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
 HEIGHT = 234  # pixels of the plot
-NAMED = (
-    380  # pixels of the page's place; in a narrower one a line's end has the lane's letter alone
-)
+NAMED = 380
+"""Pixels of the page's place; in a narrower one a line's end has the lane's letter alone."""
 NAME_LINE, NAME_LETTERS = 14, 15  # pixels of a name's height, and the most letters of one
+LONG, TREND = 300, 0.9
+"""As in assets/player/draw.js: steps above which it draws a trend, and the weight of what is one step away."""
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROWS = 4  # those about learning rates are in so many at most
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
@@ -177,7 +178,7 @@ def _spec(
         *_rates(x, dark),
         *_above(x, line["color"], domain[1], dark),
         *_bad(x, y, dark),
-        *_names(x, y, line["color"], labels, domain, linear, dark),
+        *_names(x, y, line["color"], labels, steps, domain, linear, dark),
     ]
     return compiled(layers, HEIGHT)
 
@@ -252,22 +253,31 @@ def _names(
     y: alt.Y,
     color: alt.Color,
     labels: tuple[str, ...],
+    steps: int,
     domain: tuple[float, float],
     linear: bool,
     dark: bool,
 ) -> list[alt.Chart]:
-    """The name of each lane at the end of its line, moved down or up as far as others need."""
+    """The name of each lane at the end of its line, moved down or up as far as others need.
+
+    The line ends there amid its noise: at the geometric mean of its last steps, which is where the player's
+    trend ends.
+    """
     low, high = map(js, domain)
+    weight = f"({js(max(steps, 1) - 0.5)} > {LONG} ? {TREND} : 0.5)"
     share = f"(datum.loss - {high}) / ({low} - {high})"
     if not linear:
         share = f"log(datum.loss / {high}) / log({low} / {high})"
     ends = (
         named("ahead")
         .transform_filter(FINITE_LOSS)
-        .transform_calculate(loss=f"clamp(datum.loss, {low}, {high})")
         .transform_joinaggregate(last="max(step)", groupby=["lane"])
-        .transform_filter("datum.step >= 0.97 * datum.last")  # amid the noise
-        .transform_aggregate(loss="mean(loss)", step="max(step)", groupby=["lane"])
+        .transform_calculate(share=f"pow({weight}, datum.last - datum.step)")
+        .transform_calculate(
+            log=f"datum.share * log(clamp(datum.loss, max({low}, {LEAST}), {high}))"
+        )
+        .transform_aggregate(sum="sum(log)", of="sum(share)", step="max(step)", groupby=["lane"])
+        .transform_calculate(loss="exp(datum.sum / datum.of)")
         .transform_calculate(at=f"{HEIGHT} * {share}")
         .transform_window(row="row_number()", sort=[{"field": "at"}, {"field": "lane"}])
         .transform_calculate(start=f"datum.at - {NAME_LINE} * datum.row")
