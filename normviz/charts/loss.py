@@ -52,7 +52,7 @@ NAMED = 380
 """Pixels of the page's place; in a narrower one a line's end has the lane's letter alone."""
 NAME_LINE, NAME_LETTERS = 14, 15  # pixels of a name's height, and the most letters of one
 LONG, TREND = 300, 0.9
-"""As in assets/player/draw.js: steps above which it draws a trend, and the weight of what is one step away."""
+"""As in assets/player/draw.js: steps above which it draws a trend, and the weight of a step away."""
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
 RATE_ROWS = 4  # those about learning rates are in so many at most
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
