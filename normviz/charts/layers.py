@@ -147,11 +147,7 @@ def _values(
     return [
         at.mark_line(clip=True).encode(strokeDash=dash),
         first.mark_point(**shown, filled=True, size=RINGS[0]),
-        others.mark_point(**shown, strokeWidth=1.5).encode(
-            size=alt.Size(
-                "lane:Q", scale=alt.Scale(domain=[0, 1, 2, 3], range=[*RINGS]), legend=None
-            )
-        ),
+        others.mark_point(**shown, strokeWidth=1.5, size=alt.ExprRef(f"{[*RINGS]}[datum.lane]")),
     ]
 
 
