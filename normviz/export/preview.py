@@ -133,6 +133,8 @@ STYLE = f"""
 #nv-still figcaption {{ height: 1.6rem; padding-top: .3rem; font-size: .875rem; }}
 #nv-still svg {{ display: block; width: 100%; height: auto; }}
 #nv-still :is(.nv-heat0, .nv-heat1, .nv-heat2, .nv-heat3) {{ margin-top: 3rem; }}
+#nv-still.nv-embedded .nv-lanes {{ height: auto; margin: 0; }}
+#nv-still.nv-embedded .nv-charts {{ width: auto; }}
 #nv-still .nv-dark, #nv-still.nv-on-dark .nv-light {{ display: none; }}
 #nv-still.nv-on-dark figure.nv-dark {{ display: block; }}
 #nv-still.nv-on-dark .blocks.nv-dark {{ display: grid; }}
@@ -208,7 +210,8 @@ def still(
     )
     head = "" if embedded else f"<h1>{escape(headline(lanes))}.</h1>{_blocks(shown)}"
     return (
-        f'<style>{STYLE}</style><div id="nv-still" role="img" aria-label="{escape(outcome(lanes))}">'
+        f'<style>{STYLE}</style><div id="nv-still"{" class=nv-embedded" * embedded} role="img" '
+        f'aria-label="{escape(outcome(lanes))}">'
         f'{head}<div class="nv-lanes">{verdicts}</div><div class="nv-charts">{figures}</div></div>'
         f"<script>{SCRIPT}</script>"
     )
