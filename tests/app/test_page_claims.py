@@ -63,8 +63,8 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
         assert result is not None
         it = as_json(claim, result)
         assert words_of_label(at.button(key=f"open_{claim.key}").label) == it["finding"]
-        assert f"{result.verdict(claim).sentence} · {it['scope']}" in said
-    (row,) = [one for one in at.caption if one.value.endswith("· C9")]
+        assert result.verdict(claim).sentence in said and f"{claim.key} · {it['scope']}" in said
+    (row,) = [one for one in at.caption if "· C9 ·" in one.value]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
     for words, found in (("deepnorm bounds", ["C6", "E20"]), ("no such claim", [])):
         checked(at.text_input(key="claim_search").set_value(words).run())

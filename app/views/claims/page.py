@@ -154,9 +154,7 @@ def row(claim: Claim, shown: Shown) -> None:
     result = shipped_result(claim)
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
-        scope = f" · {claim.scope}" if claim.scope else ""
-        words = result.verdict(claim).sentence if result else kind
-        st.badge(f"{words}{scope}", color=COLORS[kind])
+        st.badge(result.verdict(claim).sentence if result else kind, color=COLORS[kind])
         icon = f":material/expand_{'less' if shown.opened == claim.key else 'more'}:"
         sentence = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(
@@ -168,8 +166,8 @@ def row(claim: Claim, shown: Shown) -> None:
             key=f"open_{claim.key}",
             icon=icon,
         )
-        says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))} · {claim.key}"
-        st.caption(says)
+        says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))}"
+        st.caption(f"{says} · {claim.key} · {claim.scope}")
         if result:
             st.html(_spark(claim, result.date))
 
