@@ -188,10 +188,11 @@ def _marks(i: int, dark: bool) -> list[alt.Chart]:
 
 
 def _frontier(i: int, dark: bool) -> list[alt.Chart]:
+    # Vega leaves space for the tips of sharp joins, so that maps beside each other would not be level.
     at = named(f"frontier{i}").encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), order=alt.Order("at:Q"))
     return [
-        at.mark_line(strokeWidth=6, color=paper(dark), opacity=0.8),
-        at.mark_line(strokeWidth=2.5, color=ink(dark)),
+        at.mark_line(strokeWidth=6, strokeJoin="round", color=paper(dark), opacity=0.8),
+        at.mark_line(strokeWidth=2.5, strokeJoin="round", color=ink(dark)),
     ]
 
 
