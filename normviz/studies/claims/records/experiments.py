@@ -224,6 +224,12 @@ CLAIMS = (
         "their ends and less the stream without a norm; two seeds that do not judge were looked at for gains "
         "at which runs of both kinds occur.",
         question="experiment",
+        finding=(
+            "fftttfu",
+            "Within a placement the AUC is {auc}: {auc_post} in Post-LN, but {auc_resp} in Res-post-norm, "
+            "where it points the wrong way. The weight gain that was varied has {auc_gain}. A cut from the "
+            "other placements gets {wrong} of the runs wrong, one word for all {wrong_all}.",
+        ),
     ),
     Claim(
         "X2",
@@ -332,6 +338,11 @@ CLAIMS = (
         "one that fails. Each placement and depth now has a window of rates around the edge, which one seed "
         "that does not judge has found, and the deepest is 24 blocks (36 before).",
         question="experiment",
+        finding=(
+            "tttut",
+            "From 4 to 24 blocks Post-LN's largest rate falls from {post4} to {post24}, as L to the power of "
+            "{post}. DeepNorm's exponent is {deepnorm}, Pre-LN's {pre}, and with branches / L {completep}.",
+        ),
     ),
     Claim(
         "X4",
@@ -488,5 +499,11 @@ CLAIMS = (
         "starts beyond the edge, which with Adam it does not, and that Pre-LN with SGD ends above it was no "
         "part.",
         question="experiment",
+        finding=(
+            "tftttutut",
+            "With SGD at 0.1 Post-LN starts at {post_sgd100_0} times the edge and is at {post_sgd100_100} "
+            "after its warm-up; with Adam at 0.003 it starts below, at {post_adam100_0}. Pre-LN with SGD "
+            "ends its warm-up near the edge, at {pre_sgd100_100}.",
+        ),
     ),
 )  # fmt: skip
