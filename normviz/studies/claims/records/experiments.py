@@ -259,7 +259,7 @@ CLAIMS = (
         },
         (
             *(
-                Part(f"All depths train with 1/sqrt(2L) at a rate of {rate}",
+                Part(f"At {rate} a c of 1/sqrt(2L) or more trains at every depth",
                      All(tuple(Most(f"{arm}{depth}", low=round((2 * depth) ** -0.5, 4)) for depth in gains)))
                 for arm, (rate, gains) in GAINS.items()
             ),
@@ -295,6 +295,12 @@ CLAIMS = (
         "was -1. Three of the six parts followed from others. Each depth now has a window of c around the "
         "edge, which one seed that does not judge has found.",
         question="experiment",
+        finding=(
+            "ttfft",
+            "At a rate of 0.003 the largest branch gain that trains Post-LN falls from {c6} with 6 blocks to "
+            "{c96} with 96, as L to the power of {c_power}; at 0.01 from {fast6} to {fast48} with 48 "
+            "({fast_power}). That is faster than 1/sqrt(L), but at least 1/sqrt(2L) at every depth tried.",
+        ),
     ),
     Claim(
         "X3",
@@ -443,6 +449,13 @@ CLAIMS = (
         "that left chance and fell back to it was not told from one that stayed. Depths and rates were "
         "looked at with two seeds that do not judge.",
         question="experiment",
+        finding=(
+            "tttuuf",
+            "Leaving chance takes {d8_left} with 8 blocks at 0.002 and {slow_left} with 10 at 0.001; with 10 "
+            "at 0.002 {b9_left} with a beta2 of 0.9, and within 2500 steps {d10_left} in the median with one "
+            "of 0.999. There most runs do not come half of the way; whether most leave chance, and whether "
+            "they come back to it, is undecided.",
+        ),
     ),
     Claim(
         "X6",
