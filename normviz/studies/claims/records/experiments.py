@@ -161,7 +161,7 @@ CLAIMS = (
     Claim(
         "X1",
         "One number before training",
-        "Within a placement, how alike the tokens are in the last layer before the first step tells which "
+        "Within any placement, how alike the tokens are in the last layer before the first step tells which "
         "runs will fail.",
         "an experiment of NormViz; that attention makes tokens alike: Dong et al. 2021, arXiv:2103.03404",
         {
@@ -222,7 +222,8 @@ CLAIMS = (
         "13 % failed; the cut was chosen on the runs that it was judged by; placement and depth alone got "
         "fewer wrong. Placements are now those that failed sometimes, less two that are Post-LN but for "
         "their ends and less the stream without a norm; two seeds that do not judge were looked at for gains "
-        "at which runs of both kinds occur.",
+        "at which runs of both kinds occur. That the claim is about any placement was said after the result.",
+        general=True,
         question="experiment",
         finding=(
             "fftttfu",

@@ -368,7 +368,8 @@ CLAIMS = (
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         changed="Mix-LN's best rate was the lowest one tried, so that lower ones were tried after a first "
-        "result.",
+        "result. That one false part contradicts what is said of both was said then, too.",
+        general=True,
         question="quality",
         finding=(
             "ft",
