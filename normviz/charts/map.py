@@ -54,7 +54,8 @@ class MapCell:
 class Map:
     """One map. `x` and `y` name the settings, `columns` and `rows` their values as people read them.
 
-    frontier  for each column the last row that trains, None where none does; empty for no line
+    frontier  for each column the last row that trains, None where none does; empty for no line. A column
+              without a result has no line
     chance    loss of the best guess that ignores the context; None before a cell has ended
     floor     lowest reachable loss where it is known, else a little below the lowest there is
     """
@@ -111,11 +112,17 @@ def _rows(panel: Map, i: int) -> dict[str, Rows]:
         for cell in panel.cells
     ]  # fmt: skip
     line: Rows = []
+    ran = _ran(panel)
     for column, row in enumerate(panel.frontier):
-        edge = -0.5 if row is None else row + 0.5
+        edge = None if column not in ran else -0.5 if row is None else row + 0.5  # None: a gap
         line += [{"x": column - 0.5, "y": edge, "at": 2 * column}]
         line += [{"x": column + 0.5, "y": edge, "at": 2 * column + 1}]
     return {f"cells{i}": cells, f"frontier{i}": line}
+
+
+def _ran(panel: Map) -> set[int]:
+    """The columns that have a result."""
+    return {cell.column for cell in panel.cells if cell.loss is not None}
 
 
 def _panel(panel: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) -> alt.LayerChart:
@@ -209,9 +216,11 @@ def finding(panel: Map) -> str:
     ):
         if n := marks.count(mark):
             parts.append(f"{n} {words}")
+    ran = _ran(panel)
     edges = [
         f"{panel.columns[i]}: {'none' if row is None else panel.rows[row]}"
         for i, row in enumerate(panel.frontier)
+        if i in ran
     ]
     line = (
         f" Largest {panel.y} that trains in these steps by {panel.x}: {', '.join(edges)}."

@@ -554,3 +554,12 @@ def test_the_cells_of_a_map_stand_in_their_columns_and_rows() -> None:
         (c - 0.5, c + 0.5, r - 0.5, r + 0.5) for r in range(2) for c in range(3)
     ]
     assert [row["y"] for row in sets["frontier0"]] == [0.5, 0.5, -0.5, -0.5, 1.5, 1.5]
+
+
+def test_a_column_without_a_result_has_no_line() -> None:
+    """A line below it would say that it was tried and none trains."""
+    cells = tuple(MapCell(c, 0, 1.0 if c == 1 else None, "", "", "", "") for c in range(3))
+    one = Map("Pre-LN", "depth", "lr", ("1", "2", "3"), ("a",), cells, (None,) * 3, 3.3, None)
+    line = map_chart([one])["datasets"]["frontier0"]
+    assert [row["y"] for row in line] == [None, None, -0.5, -0.5, None, None]
+    assert finding(one).endswith("by depth: 2: none.")
