@@ -17,6 +17,7 @@ from statistics import fmean
 
 from ...catalog import NORMS, QK_NORMS, SCHEMES
 from ...catalog.models import Model, census
+from ...config import RunConfig
 from ...formats import listed
 from ...limits import MAX_LANES
 from ...links import shown
@@ -24,7 +25,7 @@ from ...runs.statistics import Comparison, compare, interval
 from ...studies.claims.records.quality import EQUAL
 from ...studies.maps.link import standard
 from .answers import GUESSES, MAP, MODERN, Answers, map_of, measured_at
-from .facts import MARKS, SETTLED, Finding, Mark, Measured, duel_address, measured, users
+from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
 
@@ -206,27 +207,26 @@ def _keep(own: Model) -> tuple[str, str]:
     )
 
 
-DID: Mapping[Mark, str] = {
-    "trains": "trained", "does not train": "did not train", "still falling": "still fell",
-    "not settled": "did not settle",
-}  # fmt: skip
+DID: Mapping[Mark, str] = {"trains": "trained", "does not train": "did not train"}
+"""What is said of the marks in SETTLED."""
 
 
 def _differs(tied: Sequence[Measured]) -> str:
-    """In what tied placements differ at rates above the best one of each, in a sentence; "" if in nothing."""
+    """Which tied placements train and which do not at rates above the best one of each, in a sentence; ""
+    if they do not differ. What still fell is left out: it says nothing."""
     if len(tied) < 2:
         return ""
     best = max(candidate.best for candidate in tied)
     above = [
         lr
         for lr in tied[0].rates
-        if lr > best and len({candidate.marks[lr] for candidate in tied}) > 1
+        if lr > best and len({candidate.marks[lr] for candidate in tied} & {*SETTLED}) > 1
     ]
     groups: dict[str, list[str]] = defaultdict(list)
     for candidate in tied:
-        at = {word: [lr for lr in above if candidate.marks[lr] == word] for word in MARKS}
-        what = listed([f"{DID[word]} at {_at(at[word])}" for word in MARKS if at[word]] or [""])
-        groups[what].append(SCHEMES.label(candidate.scheme))
+        at = {word: [lr for lr in above if candidate.marks[lr] == word] for word in SETTLED}
+        if what := [f"{did} at {_at(at[word])}" for word, did in DID.items() if at[word]]:
+            groups[listed(what)].append(SCHEMES.label(candidate.scheme))
     parts = "; ".join(f"{listed(names)} {what}" for what, names in groups.items())
     return f"At higher rates they differ: {parts}." if above else ""
 
@@ -299,7 +299,9 @@ def _reason(
             f"no difference measured from {listed(others)}" if others else "the lowest loss"
         )
         if order.rates:
-            reasons.append(f"mean loss {_mean(candidate, order.rates)} nats")
+            reasons.append(
+                f"mean loss {_mean(candidate, order.rates)} nats, in brackets a 95 % interval"
+            )
     if scheme == most:
         reasons.append("the most used of these")
     return "; ".join(reasons)
@@ -308,14 +310,18 @@ def _reason(
 def setting(key: str, depth: int) -> str:
     """The models of a map at a depth, in a sentence."""
     base = standard(key).grid.base
-    qk = (
-        "no QK-norm" if base.qk_norm == "off" else f"QK-norm {QK_NORMS.label(base.qk_norm).lower()}"
-    )
     return (
-        f"Measured with {depth} blocks of width {base.width}, {NORMS.label(base.norm)}, {qk}, "
+        f"Measured with {depth} blocks of width {base.width}, {_norms(base)}, "
         f"{shown('init', base.init)} initialisation, {shown('task', base.task)}, {base.steps} steps without "
         f"warm-up, {standard(key).grid.seeds} seeds."
     )
+
+
+def _norms(config: RunConfig) -> str:
+    """ "LayerNorm and no QK-norm"."""
+    is_off = config.qk_norm == "off"
+    qk = "no QK-norm" if is_off else f"QK-norm {QK_NORMS.label(config.qk_norm).lower()}"
+    return f"{NORMS.label(config.norm)} and {qk}"
 
 
 def scope(answers: Answers) -> str:
@@ -337,7 +343,7 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
     base = standard(key).grid.base
     here, every = (_schemes(it) for it in (key, MAP))
     if left := [SCHEMES.label(scheme) for scheme in every if scheme not in here]:
-        limits.append(f"{listed(left)} with {depth} blocks: not measured.")
+        limits.append(f"{listed(left)} with {depth} blocks, {_norms(base)}: not measured.")
     limits.append(
         f"{setting(key, depth)} The loss is the mean of the last {base.steps // 10} steps, each on a new "
         "batch."

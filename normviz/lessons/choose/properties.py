@@ -110,9 +110,9 @@ def gradient(measurement: Measured) -> Finding:
 
 
 def _span(spread: Spread, form: str = ".2g") -> str:
-    """Median and range: "1.26 (1.25 to 1.27)"."""
+    """Median and range: "1.26 (seeds 1.25 to 1.27)"."""
     middle, low, high = (format(x, form) for x in (spread.median, spread.low, spread.high))
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return middle if low == high else f"{middle} (seeds {low} to {high})"
 
 
 def cost(scheme: str) -> Finding:

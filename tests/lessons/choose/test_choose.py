@@ -228,8 +228,14 @@ def test_what_the_seeds_do_not_tell_apart_is_no_difference() -> None:
         for one, losses in ends.items():
             half = 4.303 * losses.std(ddof=1) / len(losses) ** 0.5
             low, high = losses.mean() - half, losses.mean() + half
-            said = f"{SCHEMES.label(one.scheme)} {losses.mean():.3f} ({low:.3f} to {high:.3f})"
-            assert said in answer.why
+            mean = f"{losses.mean():.3f} ({low:.3f} to {high:.3f})"
+            assert f"{SCHEMES.label(one.scheme)} {mean}" in answer.why
+            (pick,) = (pick for pick in answer.picks if pick.scheme == one.scheme)
+            if it.rates:
+                assert f"mean loss {mean} nats, in brackets a 95 % interval" in pick.reason
+            found = dict(pick.lines)["Loss"]
+            assert found is not None
+            assert ("(seeds " in found.text) == ("(" in found.text)  # a range of seeds, no interval
         fails = len(it.tied[0].compared("does not train"))
         for one, lack in it.behind.items():
             if "nats above" in lack:
@@ -255,10 +261,10 @@ def test_a_placement_is_named_alone_only_where_all_others_are_told_apart(
 def test_what_tied_placements_differ_in_at_higher_rates_is_said_where_it_was_measured() -> None:
     said = guide(Answers(depth="16", tuned="yes")).differs
     assert "trained at 0.03" in said and "DeepNorm did not train at 0.03" in said
-    assert guide(Answers(depth="4")).differs == (
-        "At higher rates they differ: Pre-LN still fell at 0.1; Peri-LN trained at 0.1; "
-        "DeepNorm did not train at 0.1."
+    assert guide(Answers(depth="4")).differs == (  # Pre-LN still fell at 0.1, which says nothing
+        "At higher rates they differ: Peri-LN trained at 0.1; DeepNorm did not train at 0.1."
     )
+    assert guide(Answers(depth="24")).differs == ""
     assert guide(Answers(start="existing")).differs == ""
 
 
@@ -284,7 +290,10 @@ def test_the_scope_is_that_of_the_runs() -> None:
     )
     for depth in ("24", "96"):
         limits = guide(Answers(depth=depth)).limits
-        assert f"Post-LN and No norm with {depth} blocks: not measured." in limits
+        assert (
+            f"Post-LN and No norm with {depth} blocks, LayerNorm and no QK-norm: not measured."
+            in limits
+        )
     assert not any("Post-LN and No norm with" in it for it in guide(Answers(depth="64")).limits)
 
 
