@@ -145,7 +145,7 @@ def _recovered_share(runs: Runs) -> float:
     return (pre - qk) / (pre - peri)
 
 
-def _dip(runs: Runs) -> int:
+def _peak(runs: Runs) -> int:
     """The early step at which Pre-LN's tokens are most alike."""
     return max(range(EARLY + 1), key=lambda step: runs[0].at("token_cosine", step, -1))
 
@@ -271,15 +271,15 @@ STEPS = (
         "block at step 0, then at step 10.",
         "At step 0 the gradients are even, but the tokens are already alike: cosine {post} after "
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
-        "dips too, to {dip} at step {when}, and climbs out: {later} at step {early}.",
+        "rises too, to {peak} at step {when}, and falls back to {later} at step {early}.",
         "Attention among equal vectors can't prefer one, so its queries and keys get next to no gradient "
         "(Noci et al.).",
         {
             "post": lambda runs: _cosine(runs, 1, 0),
             "pre": lambda runs: _cosine(runs, 0, 0),
             "gap": lambda runs: short(1 - runs[1].at("token_cosine", 10, -1)),
-            "dip": lambda runs: _cosine(runs, 0, _dip(runs)),
-            "when": lambda runs: str(_dip(runs)),
+            "peak": lambda runs: _cosine(runs, 0, _peak(runs)),
+            "when": lambda runs: str(_peak(runs)),
             "later": lambda runs: _cosine(runs, 0, EARLY),
             "early": lambda runs: str(EARLY),
         },
@@ -327,10 +327,10 @@ STEPS = (
         "warmup",
         "Warm-up helps in a band",
         warmup_by_depth,
-        "grad_block",
+        "token_cosine",
         "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
         "are Post-LN with Xavier weights: A without warm-up, B with {1.warmup} steps of it, C "
-        "like B but {2.depth} blocks deep.",
+        "like B but {2.depth} blocks deep. The points show how alike the tokens are.",
         "With {0.depth} blocks warm-up decides: A ends at {plateau}, B at {loss}. With {2.depth} blocks "
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
         "helps Post-LN in a band of depths and rates, not everywhere.",

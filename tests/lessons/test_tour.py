@@ -88,6 +88,8 @@ def test_a_steps_sentence_holds_for_the_shipped_runs(key: str, told: Callable) -
     assert caption is not None
     assert not re.search(r"[{}]|nan|not finite", caption + step.where() + step.reason(told(step)))
     assert step.probe in PROBES
+    if "token cosine" in (said := caption + step.reason(told(step))) or "cosine of" in said:
+        assert step.probe == "token_cosine"
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -137,7 +139,7 @@ def nats(run: Raw, name: str) -> str:
     return f"{run.about[name]:.2f}"
 
 
-def dip(run: Raw) -> int:
+def peak(run: Raw) -> int:
     return int(np.argmax([run.row("token_cosine", step)[-1] for step in range(31)]))
 
 
@@ -167,7 +169,7 @@ EXPECTED: dict[str, Callable[..., dict[str, str]]] = {
         "start": edge(b, 0), "cliff": edge(b, 30), "early": "30", "plateau": b.final, "loss": a.final,
     },
     "tokens": lambda a, b: {
-        "post": cosine(b, 0), "pre": cosine(a, 0), "dip": cosine(a, dip(a)), "when": str(dip(a)),
+        "post": cosine(b, 0), "pre": cosine(a, 0), "peak": cosine(a, peak(a)), "when": str(peak(a)),
         "gap": short(1 - b.row("token_cosine", 10)[-1]), "later": cosine(a, 30), "early": "30",
     },
     "init": lambda a, b: {
