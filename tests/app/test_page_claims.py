@@ -69,6 +69,15 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
     for words, found in (("deepnorm bounds", ["C6", "E20"]), ("no such claim", [])):
         checked(at.text_input(key="claim_search").set_value(words).run())
         assert sorted(listed(at)) == found
+        verdicts = at.button_group(key="claim_verdicts")
+        assert sum(int(label.rsplit(" ", 1)[1]) for label in verdicts.options) == len(found)
+    checked(at.text_input(key="claim_search").set_value("deepnorm bounds").run())
+    picked = chip(CLAIMS["C6"], shipped_result(CLAIMS["C6"]))
+    checked(at.button_group(key="claim_verdicts").set_value([picked]).run())
+    for words in ("deepnorm", "no such claim"):  # other counts, the same choice
+        checked(at.text_input(key="claim_search").set_value(words).run())
+        assert at.session_state["claim_verdicts"] == [picked]
+        assert ("C6" in listed(at)) == (words == "deepnorm")
     assert "No claim passes" in text(at)
 
 

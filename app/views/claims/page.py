@@ -114,29 +114,28 @@ LINKED = "The claim of the link"
 def filtered() -> list[Claim]:
     """Show the filters. Returns the claims that pass, contradicted ones first."""
     kinds = {claim.key: chip(claim, shipped_result(claim)) for claim in CLAIMS}
-    counts = Counter(kinds.values())
+    # Verdicts are counted after source and search, whose widgets stand behind them.
+    whose, words = st.session_state.get("claim_whose"), st.session_state.get("claim_search", "")
+    found = [
+        claim
+        for claim in CLAIMS
+        if (not whose or claim.everyday == (whose == WHOSE[1])) and _holds(claim, words)
+    ]
+    counts = Counter(kinds[claim.key] for claim in found)
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key="claim_filters"
     ):
         verdicts = st.segmented_control(
-            "Verdicts", [kind for kind in ORDER if counts[kind]], selection_mode="multi",
+            "Verdicts", [kind for kind in ORDER if kind in kinds.values()], selection_mode="multi",
             key="claim_verdicts", format_func=lambda kind: f"{kind} {counts[kind]}",
             label_visibility="collapsed",
         )  # fmt: skip
-        whose = st.segmented_control(
-            "Source", WHOSE, key="claim_whose", label_visibility="collapsed"
-        )
-        words = st.text_input(
+        st.segmented_control("Source", WHOSE, key="claim_whose", label_visibility="collapsed")
+        st.text_input(
             "Search", key="claim_search", label_visibility="collapsed", width=260,
             placeholder="warm-up, DeepNorm, arXiv:2002.04745 ...",
         )  # fmt: skip
-    runs = [
-        claim
-        for claim in CLAIMS
-        if (not verdicts or kinds[claim.key] in verdicts)
-        and (not whose or claim.everyday == (whose == WHOSE[1]))
-        and _holds(claim, words)
-    ]
+    runs = [claim for claim in found if not verdicts or kinds[claim.key] in verdicts]
     if not runs:
         st.info("No claim passes these filters.")
     return sorted(runs, key=lambda claim: ORDER.index(kinds[claim.key]))
