@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -12,6 +13,7 @@ from hosted_kit import turn_on
 from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
+from normviz.config import RunConfig
 from normviz.links import decode
 from normviz.own_model import client, shipped
 from normviz.studies.maps.link import decode as decode_map
@@ -60,6 +62,7 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
     assert it.main.trouble in said and f"{it.main.blocks} blocks" in it.main.trouble
     assert "No mistake in the code was found." in said and "known to go wrong" not in said
     assert address(at)["model_type"] == "llama"
+    assert "All sizes are the defaults of this type's configuration. For yours paste" in said
     checked(at.selectbox(key="own_type").set_value("bert").run())
     assert "Post-LN" in words(at)
     for kind in (next(k for k, it in every.items() if isinstance(it, str)), "mobilebert"):
@@ -82,8 +85,18 @@ def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
 
 
 def test_a_map_of_a_placement_that_no_standard_map_has_is_one_beside_pre_ln() -> None:
-    assert (map_of("deepnorm").standard, map_of("resp").standard) == ("xavier", "modern")
-    assert map_of("keel").words["scheme"] == "pre,keel" and map_of("keel").standard is None
+    def key(scheme: str, **settings: Any) -> str | None:
+        return map_of(RunConfig(scheme=scheme, **settings)).standard
+
+    assert (key("deepnorm"), key("resp")) == ("xavier", "modern")
+    keel = map_of(RunConfig(scheme="keel"))
+    assert keel.words["scheme"] == "pre,keel" and keel.standard is None
+    both = {"norm": "rmsnorm", "qk_norm": "head"}
+    assert (key("pre"), key("pre", **both), key("pre", norm="rmsnorm")) == (
+        "torch",
+        "modern",
+        "torch",
+    )
 
 
 def test_the_button_is_of_the_text_and_a_model_type_replaces_it(own) -> None:
@@ -99,7 +112,8 @@ def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyP
     turn_on(monkeypatch)
     at = own(model_type="llama")
     assert not at.text_area and "`normviz inspect config.json`" in words(at)
-    assert "LlamaForCausalLM" in words(at)
+    assert "LlamaForCausalLM" in words(at) and "For yours paste" not in words(at)
+    assert "All sizes are the defaults" in words(at)
 
 
 @pytest.mark.slow
@@ -108,6 +122,7 @@ def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     paste(at, LLAMA)
     said = words(at)
     assert "LlamaForCausalLM" in said and "2 blocks of" in said and "per head" not in said
+    assert "are the defaults" not in said
     assert "RMSNorm: eps 1e-06, gamma from 1" in said
 
 

@@ -55,6 +55,8 @@ SHOWS = (
     "Where the norms of a model sit, which ones they are, the known trouble of that placement, and who else "
     "has it. Nothing is trained here; the links below each stack lead to what was measured."
 )
+DEFAULTS = " All sizes are the defaults of this type's configuration."
+PASTE = " For yours paste your config.json above."
 USERS = 12
 """Models with the same placement that are named."""
 
@@ -126,9 +128,11 @@ def _pasted(text: str) -> Anatomy | None:
 def _show(anatomy: Anatomy) -> None:
     """The anatomy of each stack, then the known troubles and what lint says."""
     st.markdown(f"## {literal(anatomy.model)}")
+    is_type = not st.session_state.get(PASTED, "").strip()
+    sizes = DEFAULTS + PASTE * policy().own_models if is_type else ""
     st.caption(
-        f"{anatomy.parameters:,} parameters. Found by the flow of data in one forward pass, and by what each "
-        "norm answers to random inputs. No name was trusted."
+        f"{anatomy.parameters:,} parameters.{sizes} Found by the flow of data in one forward pass, and by "
+        "what each norm answers to random inputs. No name was trusted."
     )
     for stack in anatomy.stacks:
         _stack(stack)
@@ -218,7 +222,7 @@ def _ways(stack: StackFound, config: RunConfig) -> None:
             "choose", "Which placement for this depth?", as_params(answers), ":material/help:"
         )
         page_links.to(
-            "maps", f"Where {label} trains", map_of(config.scheme).params(), ":material/grid_on:"
+            "maps", f"Where {label} trains", map_of(config).params(), ":material/grid_on:"
         )
         lanes = as_lanes([config, config.replace(scheme=other)])
         page_links.to(

@@ -132,13 +132,18 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     return MapRequest(words, across, up, grid)
 
 
-def map_of(scheme: str) -> MapRequest:
-    """The first standard map that has a placement; if none has, one with it beside Pre-LN, whose cells may
-    have to be filled."""
-    has = (m.key for m in MAPS if scheme in m.words["scheme"].split(","))
-    if key := next(has, None):
-        return standard(key)
-    return standard(MAPS.keys()[0]).but(scheme=f"pre,{scheme}")
+def map_of(config: RunConfig) -> MapRequest:
+    """The first standard map that has a model's placement, one with its norm and QK-norm before others; if
+    none has, one with it beside Pre-LN, whose cells may have to be filled."""
+    has = [standard(m.key) for m in MAPS if config.scheme in m.words["scheme"].split(",")]
+    alike = (it for it in has if _norms(it.grid.base) == _norms(config))
+    if found := next(alike, next(iter(has), None)):
+        return found
+    return standard(MAPS.keys()[0]).but(scheme=f"pre,{config.scheme}")
+
+
+def _norms(config: RunConfig) -> tuple[str, str]:
+    return config.norm, config.qk_norm
 
 
 @lru_cache(maxsize=100)
