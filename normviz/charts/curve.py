@@ -15,13 +15,15 @@ WIDTH, HEIGHT, EDGE = 180, 76, 4
 POINTS = 30
 HEADROOM = 1.2
 """The picture's top over chance: a run that is lost leaves it there."""
-LINE, PAPER = "#2563c9", "#ffffff"
+LINE = "#3b82f6"
+"""Blue that is told from a light and from a dark page."""
 
 
 def picture(losses: Sequence[Floats], steps: int, chance: float, floor: float | None) -> str:
     """The curves over a dashed line at chance and one at the floor, as the address of an SVG.
 
-    Losses of each seed from step 0 in nats, of at most `steps`; a cross ends a run that diverged.
+    Losses of each seed from step 0 in nats, of at most `steps`; a cross ends a run that diverged. The
+    background is the page's.
     """
     top, low = chance * HEADROOM, floor if floor is not None else 0.0
     low -= 0.08 * (top - low)
@@ -32,7 +34,7 @@ def picture(losses: Sequence[Floats], steps: int, chance: float, floor: float | 
     def y(loss: float) -> float:
         return EDGE + (HEIGHT - 2 * EDGE) * (top - min(max(loss, low), top)) / (top - low)
 
-    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>']
+    parts = []
     for level in (chance, floor):
         if level is not None:
             parts.append(

@@ -206,6 +206,7 @@ def test_the_picture_of_a_curve_marks_divergence() -> None:
         return b64decode(data).decode()
 
     assert svg(3.3, 2.0, 1.5).count("<polyline") == 1
+    assert "<rect" not in svg(3.3, 2.0, 1.5)  # a dark page stays dark
     assert svg(3.3, 2.0, math.nan).count("<path") == svg(3.3, 2.0, 1.5).count("<path") + 1
     assert "nan" not in svg(math.nan, math.inf)
 
