@@ -310,14 +310,15 @@ def _noise(losses: Floats) -> float:
 
 
 class Noise:
-    """Residuals of shipped runs, by the task and the height of the loss."""
+    """Residuals of shipped runs, by the task and the height of the loss: of at most the second half of the
+    longest simulated curve, as more could hold a take-off or a fall back, which is no noise."""
 
     def __init__(self, runs: Iterable[Recording]) -> None:
         self._blocks: dict[str, list[Floats]] = {}
         self.tasks: dict[bool, tuple[float, float | None]] = {}
         for run in runs:
             self.tasks.setdefault(run.floor is None, (run.chance, run.floor))
-            half = run.losses[len(run.losses) // 2 :]
+            half = run.losses[-min(len(run.losses) // 2, LONGEST // 2) :]
             if len(half) < 3 * BLOCK:
                 continue
             at = np.linspace(-1, 1, len(half))

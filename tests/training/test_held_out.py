@@ -161,7 +161,7 @@ def test_charts_tables_json_and_the_outcome_have_it() -> None:
         {"step": 19, "loss": 2.0, "lane": 1},
         {"step": 39, "loss": 1.7, "lane": 1},
     ]
-    assert "Held-out loss: A pre 1.7." in loss_chart.finding([lane])
+    assert "Held-out loss: A pre 1.70." in loss_chart.finding([lane])
 
 
 def test_nothing_is_said_of_a_run_without_it() -> None:
