@@ -11,7 +11,7 @@ from normviz.app.asgi.channel import Topic, read_snapshot
 from normviz.app.views.duel import share, transport
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
-from page_kit import Open, checked, chips, duel, runs, shown, words_of
+from page_kit import Open, checked, chips, duel, runs, settings_open, shown, words_of
 from shelf_kit import SMALL, begin, kept
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
@@ -57,16 +57,17 @@ def test_a_switch_and_the_list_change_their_lane_alone_and_the_page_explains_it(
             if scheme in quick:
                 checked(at.button_group(key="lane1_scheme").set_value(scheme.key).run())
             else:
+                settings_open(at, 1)  # a choice closes them
                 checked(at.selectbox(key="lane1_any_scheme").set_value(scheme.key).run())
             assert duel(at).lanes == (RunConfig(), RunConfig(scheme=scheme.key))
             assert at.button_group(key="lane1_scheme").value == scheme.key
             assert any(scheme.sentence in caption.value for caption in at.caption)
-    assert len(at.selectbox(key="lane1_any_scheme").options) == len(SCHEMES)
+    assert len(settings_open(at, 1).selectbox(key="lane1_any_scheme").options) == len(SCHEMES)
 
 
 @pytest.mark.slow
 def test_pickers_change_their_lane_and_warn_of_a_norm_that_leaks(page: Open) -> None:
-    at, expected = page(), RunConfig()
+    at, expected = settings_open(page(), 0, 1), RunConfig()
     for name, value in (("norm", "rmsnorm"), ("init", "torch"), ("qk_norm", "on")):
         checked(at.selectbox(key=f"lane0_{name}").set_value(value).run())
         expected = expected.replace(**{name: value})
@@ -345,7 +346,7 @@ def test_there_may_be_no_next_seed(page: Open, folder: Path) -> None:
 
 def test_one_lane_can_differ_in_any_setting(page: Open) -> None:
     """A value that is not allowed stays to be corrected."""
-    at = page()
+    at = settings_open(page(), 1)
     at.selectbox(key="lane1_own").set_value("warmup")
     checked(at.text_input(key="lane1_value").set_value("1o0").run())
     assert at.text_input(key="lane1_value").value == "1o0"
@@ -414,8 +415,7 @@ def test_lanes_of_another_family_are_a_comparison(page: Open) -> None:
 
 def test_a_setting_that_a_family_lacks_gets_its_sentence(page: Open) -> None:
     at = page(encode([RunConfig(family="mlp")]))
-    at.session_state["lane0_open"] = True
-    checked(at.run())
+    settings_open(at, 0)
     checked(at.selectbox(key="lane0_qk_norm").set_value("on").run())
     assert any(
         "it has no attention" in words_of(one) for one in [*at.error, *at.warning, *at.markdown]

@@ -8,7 +8,7 @@ import pytest
 from hosted_kit import turn_on
 from normviz.app.session import training, visitor
 from normviz.app.session.backend import shared
-from page_kit import Open, checked, chips, duel, runs
+from page_kit import Open, checked, chips, duel, runs, settings_open
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
@@ -44,7 +44,7 @@ def stopped(store: Store, number: int) -> bool:
 
 
 def test_a_quick_placement_trains_nothing_because_its_run_ships(page: Open, folder: Path) -> None:
-    at = page(by_itself=True)
+    at = settings_open(page(by_itself=True), 1)
     for config in quick():
         checked(at.button_group(key="lane1_scheme").set_value(config.scheme).run())
         checked(at.selectbox(key="lane1_init").set_value(config.init).run())
@@ -56,7 +56,7 @@ def test_a_quick_placement_trains_nothing_because_its_run_ships(page: Open, fold
 def test_a_change_trains_the_lanes_without_a_result_and_another_replaces_it(
     page: Open, folder: Path
 ) -> None:
-    at, store = page(by_itself=True), Store(folder)
+    at, store = settings_open(page(by_itself=True), 1), Store(folder)
     hero = duel(at).runs
     checked(at.selectbox(key="lane1_norm").set_value("rmsnorm").run())
     first = duel(at).runs

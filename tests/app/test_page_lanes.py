@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page_kit import Open, checked, duel, shown, words_of
+from page_kit import Open, checked, duel, settings_open, shown, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
@@ -94,8 +94,7 @@ def test_names_carry_what_differs_between_the_lanes() -> None:
 def test_the_list_of_placements_is_grouped_and_sets_the_lane(page: Open) -> None:
     at = page()
     assert not [b for b in at.button if b.key and "_to_" in b.key]  # made once it is open
-    at.session_state["lane1_open"] = True
-    checked(at.run())
+    settings_open(at, 1)
     keys = [b.key for b in at.button if b.key and b.key.startswith("lane1_to_")]
     assert sorted(keys) == sorted(f"lane1_to_{scheme}" for scheme in SCHEMES.keys())  # noqa: SIM118
     captions = {caption.value for caption in at.caption}

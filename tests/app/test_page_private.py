@@ -12,7 +12,7 @@ from normviz.app.asgi import first_paint
 from normviz.app.asgi.channel import Topic, read_snapshot
 from normviz.app.session import backend, visitor
 from normviz.app.views.duel import lanes, own_text, share
-from page_kit import Open, at_page, checked, duel, runs, words_of
+from page_kit import Open, at_page, checked, duel, runs, settings_open, words_of
 from shelf_kit import kept
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
@@ -113,7 +113,7 @@ def test_a_link_to_a_text_opens_without_its_results_and_trains_nothing(
 def test_a_typed_hash_shows_and_trains_nothing(
     page: Open, folder: Path, before: Before, who: str
 ) -> None:
-    at = page()
+    at = settings_open(page(), 0)
     for name in ("depth", "steps", "text"):
         checked(at.selectbox(key="lane0_own").set_value(name).run())
         value = str(getattr(before.config, name))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from crossing_kit import case
-from page_kit import Open, address, checked, chips, copied, duel, runs, words_of
+from page_kit import Open, address, checked, chips, copied, duel, runs, settings_open, words_of
 from streamlit.testing.v1 import AppTest
 from task_kit import WORDS
 
@@ -138,7 +138,7 @@ def test_a_text_that_waits_to_be_trained_on_is_not_deleted_for_another(
 
 
 def test_one_lane_alone_may_train_on_it(page: Open) -> None:
-    at = page()
+    at = settings_open(page(), 1)
     key = texts.add(TEXT)
     checked(at.selectbox(key="lane1_own").set_value("text").run())
     checked(at.text_input(key="lane1_value").set_value(key).run())

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from backend_kit import Lane
@@ -188,6 +188,23 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
         page.locator(".st-key-lane1_to_resp button:visible").first.click()
         page.wait_for_url("**scheme=pre%2Cresp*")
         wait_for(lambda: page.locator(".st-key-lane1_sheet:visible").count() == 0)
+        look_at_settings(page, address)
+
+
+def look_at_settings(page: Page, address: str) -> None:
+    """The settings of one lane after another show what the lane has, and a look changes nothing."""
+    link = "scheme=pre,post&norm=rmsnorm&qk_norm=head&depth=32"
+    opened(page, f"{address}/?v=1&{link}", charts=0)
+    for lane in (0, 1, 0):
+        idle(page)
+        page.locator(f".st-key-lane{lane}_open button:visible").first.click()
+        for field, label in (("norm", "RMSNorm"), ("init", "Xavier"), ("qk_norm", "Per head")):
+            picked = page.locator(f".st-key-lane{lane}_{field} input:visible")
+            wait_for(lambda it=picked, label=label: it.input_value(timeout=20_000) == label, 20)
+        page.mouse.click(1270, 700)
+        wait_for(lambda lane=lane: page.locator(f".st-key-lane{lane}_sheet").count() == 0)
+    idle(page)
+    assert link in unquote(address_of(page))
 
 
 def look_at_a_step(page: Page) -> None:

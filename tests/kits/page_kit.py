@@ -19,8 +19,10 @@ from normviz.app.session import backend
 from normviz.app.session.training import SWITCH
 from streamlit.components.v2 import manifest_scanner
 from streamlit.config import set_option
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block, ElementTree
 from streamlit.util import calc_hash
 
 from normviz.execution.client import SupervisorClient
@@ -42,6 +44,20 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 # up to half a second. A server freezes what it has loaded, and has no Keras.
 set_option("runner.postScriptGC", False)
 script_runner._clean_problem_modules = lambda: None
+_without_popovers = ElementTree.get_widget_states
+
+
+def _with_popovers(tree: ElementTree) -> WidgetStates:
+    """What a browser sends: AppTest leaves out which popovers are open."""
+    states = _without_popovers(tree)
+    for node in tree:
+        sheet = getattr(getattr(node, "proto", None), "popover", None)
+        if isinstance(node, Block) and sheet is not None and sheet.open:
+            states.widgets.add(id=sheet.id, bool_value=True)
+    return states
+
+
+ElementTree.get_widget_states = _with_popovers
 
 
 @pytest.fixture(scope="session")
@@ -146,6 +162,13 @@ def view_at(view: str, params: dict[str, list[str]]) -> AppTest:
 def checked(at: AppTest) -> AppTest:
     assert not at.exception, at.exception[0].message
     return at
+
+
+def settings_open(at: AppTest, *lanes: int) -> AppTest:
+    """The page with the settings of these lanes open."""
+    for lane in lanes:
+        at.session_state[f"lane{lane}_open"] = True
+    return checked(at.run())
 
 
 def duel(at: AppTest):

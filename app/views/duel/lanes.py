@@ -217,12 +217,19 @@ def _few_records(lanes: list[Lane]) -> None:
 
 
 def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend) -> None:
-    """A popover with the lane's name: all its own settings, and every placement."""
+    """A popover with the lane's name: all its own settings, and every placement. They are rendered once it is
+    open."""
     page_duel, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
+    if st.session_state.get(
+        key
+    ):  # to Streamlit a popover with another label is another one, and shut
+        st.session_state[key] = True
     popover = st.popover(
         f"{literal(name(lane))} :gray[settings]", key=key, on_change="rerun", width="content",
         help=f"Placement, norm and any other setting of lane {lane.letter}",
     )  # fmt: skip
+    if not popover.open:  # a selectbox that the browser mounts later would send its default
+        return
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
         with st.container(key=f"lane{i}_rest"):
@@ -240,18 +247,9 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
             format_func=lambda key: f"{PLACEMENTS.label(key)} ({PLACEMENTS[key].family})",
             on_change=reported(_set_scheme), args=(page_duel, backend, i),
         )  # fmt: skip
-        if popover.open:  # the many buttons are made where somebody sees them
-            placement_list.show(
-                f"lane{i}",
-                config.scheme,
-                config.depth,
-                color,
-                _choose,
-                page_duel,
-                backend,
-                i,
-                among=every,
-            )
+        placement_list.show(
+            f"lane{i}", config.scheme, config.depth, color, _choose, page_duel, backend, i, among=every,
+        )  # fmt: skip
 
 
 def _compared(lane: Lane, first: Lane) -> None:
