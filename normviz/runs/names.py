@@ -22,21 +22,38 @@ OFF = ("off", None)
 
 
 def difference(config: Settings, others: Sequence[Settings]) -> str:
-    """The lane's values of the settings that differ between the lanes, for example "warm-up 200";
-    first those that the first lane has otherwise. Empty if the placement alone differs. A run that was
-    observed has no settings: beside lanes that have some it is "observed"."""
+    """The lane's values of the settings that differ between the lanes, for example "warm-up 200": first
+    those that tell lanes of one placement apart, then those that the first lane has otherwise; as many as
+    no other lane of its placement has. Empty if the placement alone differs. A run that was observed has
+    no settings: beside lanes that have some it is "observed"."""
     if isinstance(config, Observed):
         return "observed" if any(not isinstance(lane, Observed) for lane in others) else ""
-    others = [lane for lane in others if not isinstance(lane, Observed)]
+    lanes = [lane for lane in others if not isinstance(lane, Observed)]
+    words = _differing(config, lanes)
+    alike = [_differing(lane, lanes) for lane in lanes if lane.scheme == config.scheme]
+    apart = [each for each in alike if each != words]
+    named = NAMED
+    while named < len(words) and any(each[:named] == words[:named] for each in apart):
+        named += 1
+    more = f" and {len(words) - named} more" if len(words) > named else ""
+    return ", ".join(words[:named]) + more
+
+
+def _differing(config: RunConfig, lanes: Sequence[RunConfig]) -> list[str]:
+    """The values of the settings that differ between the lanes, in the order in which they are named."""
+    alike = [lane for lane in lanes if lane.scheme == config.scheme]
     fields = [
         name
         for name in FIELDS
-        if name not in UNNAMED and len({getattr(lane, name) for lane in (config, *others)}) > 1
+        if name not in UNNAMED and len({getattr(lane, name) for lane in (config, *lanes)}) > 1
     ]
-    fields.sort(key=lambda name: bool(others) and getattr(config, name) == getattr(others[0], name))
-    words = [_words(name, config) for name in fields if getattr(config, name) not in OFF]
-    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return ", ".join(words[:NAMED]) + more
+    fields.sort(
+        key=lambda name: (
+            len({getattr(lane, name) for lane in alike}) < 2,
+            bool(lanes) and getattr(config, name) == getattr(lanes[0], name),
+        )
+    )
+    return [_words(name, config) for name in fields if getattr(config, name) not in OFF]
 
 
 def lane_name(

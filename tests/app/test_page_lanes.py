@@ -91,6 +91,21 @@ def test_names_carry_what_differs_between_the_lanes() -> None:
     assert names(post, post) == ["A Post-LN", "B Post-LN"]
 
 
+def test_no_two_lanes_have_one_name() -> None:
+    """What tells lanes of one placement apart stands first, and a name is as long as it needs to be."""
+    short = RunConfig(depth=10)
+    post = short.replace(scheme="post", init="torch", width=64)
+    assert names(short, post, post.replace(warmup=200)) == [
+        "A Pre-LN, Xavier init, width 32 and 1 more",
+        "B Post-LN, warm-up 0, PyTorch init and 1 more",
+        "C Post-LN, warm-up 200, PyTorch init and 1 more",
+    ]
+    first = RunConfig(norm="rmsnorm", init="torch", depth=4)
+    for last in (first.replace(steps=50), first.replace(depth=5)):
+        lanes = (RunConfig(), first, last, first.replace(norm="layernorm"))
+        assert len({name[2:] for name in names(*lanes)}) == 4
+
+
 def test_the_list_of_placements_is_grouped_and_sets_the_lane(page: Open) -> None:
     at = page()
     assert not [b for b in at.button if b.key and "_to_" in b.key]  # made once it is open
