@@ -110,13 +110,18 @@ def test_every_setting_has_a_widget_and_a_search_finds_it(page: Open) -> None:
 
 
 def test_the_settings_that_differ_come_first(page: Open) -> None:
-    at = page("scheme=pre,post&optimizer=muon&width=64&lr=0.01")
+    at = page("scheme=pre,post&norm=rmsnorm&init=xavier,torch&optimizer=muon&width=64&lr=0.01")
     words = [getattr(one, "label", "") or getattr(one, "value", "") for one in at.main]
-    changed = words.index("Changed: width 64, optimizer Muon.")
+    changed = words.index(
+        "Changed: norm RMSNorm, initialisation Xavier or PyTorch, width 64, optimizer Muon."
+    )
     assert words.index("All settings") < changed, "what comes and goes moves no setting"
     assert more(at) == ["optimizer", "width"]
     checked(at.selectbox(key="knob_optimizer").set_value("adamw").run())
     checked(at.text_input(key="knob_width").set_value("32").run())
+    checked(at.selectbox(key="knob_norm").set_value("layernorm").run())
+    for init in ("torch", "xavier"):  # the first lane has Xavier already
+        checked(at.selectbox(key="knob_init").set_value(init).run())
     assert not any(one.value.startswith("Changed") for one in at.caption)
     assert "width" in more(at)
 

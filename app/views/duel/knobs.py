@@ -53,7 +53,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 def _all(lanes: list[Lane], configs: Sequence[RunConfig], backend: SharedBackend) -> None:
     """The expander of all other settings. Those of the groups are rendered once it is open."""
     usual = RunConfig()
-    every = [name for names in GROUPS.values() for name in names]
+    every = ["norm", "init", *(name for names in GROUPS.values() for name in names)]
     changed = [n for n in every if any(getattr(c, n) != getattr(usual, n) for c in configs)]
     more = st.expander("All settings", key="more", on_change="rerun")
     with more:
