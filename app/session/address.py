@@ -32,6 +32,12 @@ ADDRESS = component(
 TOP = component(
     "top",
     js="""
+      // Streamlit would open its menu again after a reload, and on a phone that covers the page.
+      addEventListener("pagehide", () => {
+        for (const key of Object.keys(localStorage)) {
+          if (key.startsWith("stSidebarCollapsed-")) localStorage.removeItem(key);
+        }
+      });
       let seen;  // before the page's first element comes, so that nobody who scrolls on is thrown back
       export default function ({ data }) {
         if (seen !== data.visit && !location.hash) {

@@ -478,6 +478,12 @@ def test_a_phone(browser: Browser, address: str) -> None:
         page.locator(".nv-heat0").wait_for()
         changes_theme(page)
         fits(page)
+        menu, side = page.get_by_test_id("stExpandSidebarButton"), page.get_by_test_id("stSidebar")
+        menu.click()
+        wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().left") == 0)
+        page.reload()
+        menu.wait_for()
+        wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().right") <= 0)
 
         opened(page, f"{address}/?v=1&lanes=1&scheme=post&steps=20000&init_seed=375", charts=0)
         press(page, "train")
