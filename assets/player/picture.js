@@ -3,15 +3,27 @@
 import { fitted } from "./chart.js";
 
 const PICTURE = { width: 720, scale: { png: 2, svg: 1 } };
+const LETTERS = { head: 84, line: 115 };  // in a line of that width, at the sizes of `captioned`
 
 // The spec with lines above it: which duel it is of, with which settings, and where it can be opened.
-export function captioned(spec, [head, ...lines]) {
-  if (!head) return spec;
+export function captioned(spec, [first, ...rest]) {
+  if (!first) return spec;
+  const head = wrapped(first, LETTERS.head), lines = rest.flatMap((line) => wrapped(line, LETTERS.line));
   const color = spec.config?.axis?.labelColor ?? "#5b606b";
   const own = { text: head, color, subtitleColor: color, fontSize: 15, subtitleFontSize: 11, offset: 12, anchor: "start" };
   if (!spec.title) return { ...spec, title: { ...own, subtitle: lines } };
   const { subtitle = [], ...title } = spec.title;
-  return { ...spec, title: { ...title, subtitle: [subtitle, head, ...lines].flat() } };
+  return { ...spec, title: { ...title, subtitle: [subtitle, wrapped(first, LETTERS.line), lines].flat() } };
+}
+
+// A line in lines of at most so many letters; a longer word has one of its own.
+function wrapped(text, letters) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + 1 + word.length > letters) lines.push("");
+    lines[lines.length - 1] += (lines.at(-1) && " ") + word;
+  }
+  return lines;
 }
 
 // `sets` are all rows of the chart; `kind` is png or svg.

@@ -34,10 +34,13 @@ test("what can't be drawn is thrown, and the view is given back", async () => {
 test("a saved chart says which duel it is of, its settings and its address", () => {
   const lines = ["Pre-LN against Post-LN", "12 blocks", "https://a.org/?v=1"];
   const { title } = captioned({ mark: "line" }, lines);
-  assert.deepEqual([title.text, title.subtitle], ["Pre-LN against Post-LN", ["12 blocks", "https://a.org/?v=1"]]);
+  assert.deepEqual([title.text, title.subtitle], [["Pre-LN against Post-LN"], ["12 blocks", "https://a.org/?v=1"]]);
   const heat = captioned({ title: { text: "A Pre-LN", subtitle: "Gradient", color: "#123456" } }, lines).title;
   assert.deepEqual([heat.text, heat.color, heat.subtitle], ["A Pre-LN", "#123456", ["Gradient", ...lines]]);
   assert.deepEqual(captioned({ mark: "line" }, []), { mark: "line" });
+  const long = `${"Post-LN, Xavier init ".repeat(6)}against Pre-LN`, whole = captioned({ mark: "line" }, [long]).title.text;
+  assert.equal(whole.join(" "), long);
+  assert.ok(whole.length === 2 && whole.every((line) => line.length <= 84), "no title is cut");
 });
 
 test("a chart is printed on a page of its size, from a frame that runs no script and goes away", async () => {

@@ -220,9 +220,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
     """A popover with the lane's name: all its own settings, and every placement. They are rendered once it is
     open."""
     page_duel, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
-    if st.session_state.get(
-        key
-    ):  # to Streamlit a popover with another label is another one, and shut
+    if st.session_state.get(key):  # with another label Streamlit takes it for another one, and shut
         st.session_state[key] = True
     popover = st.popover(
         f"{literal(name(lane))} :gray[settings]", key=key, on_change="rerun", width="content",
