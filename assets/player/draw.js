@@ -72,10 +72,10 @@ export const drawing = {
     return this.lanes.some((lane) => lane.loss.length) ? [{ step: this.cursor.at }] : [];
   },
 
-  // All rows of a chart at the cursor, its loss as it was measured: what a saved picture shows.
+  // All rows of a chart at the cursor, as it is drawn: what a saved picture shows.
   rows(name) {
     const { at } = this.cursor, cursor = this.rule();
-    if (name === "loss") return { ...this.wholeCurves(), past: lossAt(this.lanes, at), cursor };
+    if (name === "loss") return { ...this.wholeCurves(), past: lossAt(this.lanes, at, this.trend()), cursor };
     if (name === "bars") return barsAt(this.lanes, at);
     if (name === "lines") return { lines: linesOf(this.lanes), cursor };
     const picture = [{ url: this.charts[name].canvas.toDataURL() }];

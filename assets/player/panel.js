@@ -120,7 +120,8 @@ export const panel = {
     chart.unsaved?.remove();
     try {
       const { name: duel = "normviz", caption = [] } = this.what;
-      const spec = captioned(JSON.parse(chart.spec), caption), file = `${duel}-${name}-step${this.cursor.at}`;
+      const trend = name === "loss" && this.trend() ? ["Thick: trend; faint: losses as measured."] : [];
+      const spec = captioned(JSON.parse(chart.spec), [...caption, ...trend]), file = `${duel}-${name}-step${this.cursor.at}`;
       if (kind === "copy") await copyPicture(spec, this.rows(name), this.paper);
       else if (kind === "pdf") await printPicture(spec, this.rows(name), this.paper, file);
       else await savePicture(spec, this.rows(name), kind, this.paper, `${file}.${kind}`);

@@ -63,14 +63,17 @@ test("the signal walk names the step that its numbers are of", () => {
   assert.equal(parts.span.textContent, "");
 });
 
-test("a picture has all rows at the cursor, and the loss as it was measured", () => {
+test("a picture has all rows at the cursor as they are drawn, its loss with the trend", () => {
   const canvas = { toDataURL: () => "data:picture" };
   const page = {
     ...drawing, lanes: [lane([4, 2, 1], [0, 2], [[1, 2], [3, 4]])], repeats: [[[4, 2], [3, 3]]], cursor: { at: 1 },
-    sets: { loss: { levels: ["chance"] }, heat0: { bad: ["cross"] } }, charts: { heat0: { canvas } },
+    sets: { loss: { levels: ["chance"] }, heat0: { bad: ["cross"] } }, charts: { heat0: { canvas } }, trend: () => 0,
   };
   const loss = page.rows("loss");
   assert.deepEqual(loss.past.map((row) => row.loss), [4, 2]);
+  const { past, ahead } = { ...page, trend: () => 0.9 }.rows("loss");
+  assert.ok(past[0].loss < 4, "over the losses as they were measured");
+  assert.deepEqual(ahead.map((row) => row.loss), [4, 2, 1]);
   assert.deepEqual([loss.ahead.length, loss.seeds.length, loss.band.length, loss.levels, loss.cursor],
     [3, 4, 2, ["chance"], [{ step: 1 }]]);
   assert.deepEqual(page.rows("bars").bars.map(({ value }) => value), [1, 2]);
