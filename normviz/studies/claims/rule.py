@@ -301,8 +301,8 @@ class Less(OfTwo):
         text += "quotient)" if self.ratio else "difference)"
         if not self.matters:
             return text
-        size = f"a factor of {self.matters:g}" if self.ratio else f"{self.matters:g}"
-        return f"{text}; less than {size} is no difference"
+        size = f"a factor of {self.matters:g} of 1" if self.ratio else f"{self.matters:g} of 0"
+        return f"{text}; no difference where all of it is within {size}"
 
 
 @dataclass(frozen=True)
