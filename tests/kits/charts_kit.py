@@ -111,14 +111,15 @@ def in_node(code: str, given: object = None) -> Any:
     return json.loads(done.stdout)
 
 
-# Lanes as the browser has them, and a player without a page.
+# Lanes as the browser has them, and a player without a page, whose menus say 0: no trend.
 PLAYER = """
 import { cells } from "player/heatmap.js";
 import { newLane, quotient, take } from "player/numbers.js";
 import { Player } from "player/player.js";
 const { message, cursor } = given, { domain, between, sets } = message;
 const player = Object.assign(Object.create(Player.prototype), {
-  lanes: message.about.map(newLane), domain, between, sets, cursor: { at: cursor }, charts: {} });
+  lanes: message.about.map(newLane), domain, between, sets, cursor: { at: cursor }, charts: {},
+  find: () => ({ value: "0" }) });
 player.lanes.forEach((lane, i) => take(lane, message.lanes[i]));
 player.repeat(message.repeats ?? []);
 if (between) player.divided = quotient(...player.lanes);
