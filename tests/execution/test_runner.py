@@ -408,7 +408,8 @@ def test_measurements_in_a_row_fork_nothing(backend: SupervisorClient, store: St
     wait_for(lambda: len(members(session)) == 3 + SPARES, "all spares")
     before = members(session)
     assert {lane.pid for lane in measure(store, range(2, 8))} <= before
-    assert members(session) == before
+    # A process of an earlier test may have been about to end.
+    assert members(session) <= before
 
 
 def test_a_used_process_gives_the_same_numbers(store: Store) -> None:
