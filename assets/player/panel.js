@@ -39,6 +39,7 @@ export const PAGE = `
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
 const AGAIN = 5;  // seconds until a page that did not follow is asked again
+const PACE = 3, MEASURED = 1;  // seconds over which the pace is taken, and before it is said
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
 export const panel = {
@@ -249,15 +250,18 @@ export const panel = {
     }
   },
 
-  // ", 75 steps/s, about 3 s left", from the last three seconds.
+  // ", 75 steps/s, about 3 s left", of the last three seconds in which steps came. What a run waits before its first
+  // step, or paused, is no part of it; nothing is said before a second was measured.
   pace({ done, total, words }) {
-    const now = performance.now() / 1000;
-    this.seen ??= [];
-    if (this.seen.length && done < this.seen.at(-1)[1]) this.seen = [];
-    this.seen.push([now, done]);
-    while (now - this.seen[0][0] > 3 && this.seen.length > 2) this.seen.shift();
-    const [since, before] = this.seen[0], rate = (done - before) / (now - since);
-    if (!/^(Step )?\d/.test(words) || now - since < 0.2 || !(rate > 0)) return "";
+    const now = performance.now() / 1000, counts = /^(Step )?\d/.test(words) && done > 0;
+    const last = this.seen?.at(-1);
+    if (!counts || last?.total !== total || done < last.done) this.seen = [];
+    if (!counts) return "";
+    if (done !== this.seen.at(-1)?.done) this.seen.push({ now, done, total });
+    while (this.seen.length > 2 && this.seen.at(-1).now - this.seen[1].now >= PACE) this.seen.shift();
+    const since = this.seen[0], until = this.seen.at(-1), seconds = until.now - since.now;
+    if (seconds < MEASURED) return "";
+    const rate = (until.done - since.done) / seconds;
     if (total <= done) return `, ${rate.toFixed(0)} steps/s`;
     return `, ${rate.toFixed(0)} steps/s, about ${((total - done) / rate).toFixed(0)} s left`;
   },

@@ -54,17 +54,24 @@ test("seeds are counted", () => {
   assert.equal(panel.seeds.call({ repeats: [[[], [], []], []] }), "3 seeds, the first bold");
 });
 
-test("the pace is that of the last three seconds, and said while numbers are", (t) => {
+test("the pace is that of the last three seconds in which steps came, once a second of them was measured", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => 1000 * now);
-  const it = { ...panel }, at = (seconds, done, words = "Step 9 of 90") => { now = seconds; return it.pace({ done, total: 90, words }); };
-  assert.equal(at(0, 0), "");
-  assert.equal(at(1, 10), ", 10 steps/s, about 8 s left");
-  assert.equal(at(2, 30, "waiting"), "");
-  assert.equal(at(2, 30, "Paused at step 29 of 90"), "");
-  for (const second of [3, 4, 5]) at(second, 30 + 5 * (second - 2));
-  assert.equal(at(6, 50), ", 5 steps/s, about 8 s left");
-  assert.equal(at(7, 0), "", "another run began");
+  const it = { ...panel }, at = (seconds, done, words = "Step 9 of 90", total = 90) => { now = seconds; return it.pace({ done, total, words }); };
+  assert.equal(at(0, 0, "Loading PyTorch in a worker: a few seconds"), "");
+  assert.equal(at(8, 0), "");
+  assert.equal(at(9, 1), "", "no step was waited for so long");
+  assert.equal(at(9.5, 6), "");
+  assert.equal(at(10, 11), ", 10 steps/s, about 8 s left", "of the steps, without the wait");
+  assert.equal(at(10.1, 11), ", 10 steps/s, about 8 s left", "nothing new");
+  assert.equal(at(11, 30, "waiting"), "");
+  assert.equal(at(12, 30, "Paused at step 29 of 90"), "");
+  assert.equal(at(40, 30), "", "measured anew after a pause");
+  for (const second of [41, 42, 43]) at(second, 30 + 5 * (second - 40));
+  assert.equal(at(44, 50), ", 5 steps/s, about 8 s left");
+  assert.equal(at(45, 130, "130 of 180 steps in all runs", 180), "", "other steps are counted");
+  assert.equal(at(46, 1), "", "another run began");
+  assert.equal(at(56, 2), ", 0 steps/s, about 880 s left");
 });
 
 test("a change is told once, after a while where many watch", (t) => {
