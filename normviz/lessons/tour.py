@@ -458,10 +458,10 @@ STEPS = (
         "models",
         "What real models do",
         PRESETS["today"].lanes,
-        "stream_rms",
+        "grad_block",
         "The lanes are three placements of today with what usually goes with them: RMSNorm, SwiGLU, "
         "RoPE and QK-norm. A is Pre-LN. B is Peri-LN, a norm before and after each branch. C is "
-        "*Res-post-norm*, a norm on each branch alone.",
+        "*Res-post-norm*, a norm on each branch alone. The points are the gradient of each block.",
         "Here all three learn: {a}, {b} and {c}. In the code of a library of open models, {pre} of "
         "{all} stacks of blocks are Pre-LN, {both} have a norm before and after each branch, {res} on "
         "each branch alone, and {post} are Post-LN. These are counts of code, not of models in use.",
@@ -488,16 +488,19 @@ STEPS = (
         "quality",
         "Which one ends lower?",
         each_at_its_rate,
-        "grad_block",
+        "branch_ratio",
         "Where both placements train, does the place of the norm decide the loss? A is Post-LN and B "
         "Pre-LN, with {0.depth} blocks on prose. Each has a warm-up and the learning rate that was best "
         "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
-        "that training never reads.",
+        "that training never reads. The points show how large each branch is beside the stream.",
         "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
         "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds.",
         "Liu et al. expect more of Post-LN: in Pre-LN the stream grows, so that late branches weigh less "
-        "and less in it.",
+        "and less in it. At the last step the branches of the last block are {even} times as large as "
+        "the stream in A, and {late} times in B.",
         {
+            "even": lambda runs: short(runs[0].at("branch_ratio", runs[0].last, -1)),
+            "late": lambda runs: short(runs[1].at("branch_ratio", runs[1].last, -1)),
             "post": lambda runs: loss(runs[0].held_out or math.nan),
             "pre": lambda runs: loss(runs[1].held_out or math.nan),
             "gap": lambda runs: loss(_gap(runs)),

@@ -112,10 +112,10 @@ def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
     for number in NUMBERS:
         assert duel(at).story == number and duel(at).lanes == STEPS[number - 1].lanes()
         assert address(at)["story"] == str(number)
+        assert at.button(key="story_next").disabled == (number == len(STEPS))
         if number < len(STEPS):
             checked(at.button(key="story_next").click().run())
-    assert not [b for b in at.button if b.key == "story_next"]
-    ends = {"story_first", "story_play", "story_back"}
+    ends = {"story_first", "story_play", "story_back", "story_close"}
     assert ends <= {b.key for b in at.button}  # where to go from the last step
     checked(at.button(key="story_back").click().run())
     assert duel(at).story == len(STEPS) - 1

@@ -434,6 +434,8 @@ def test_the_tour_to_its_end(browser: Browser, address: str) -> None:
             wait_for(lambda: page.locator(".nv-loss").first.bounding_box()["y"] < 500)
             if number == 1:
                 both_themes(page)
+                place = box(page, ".st-key-story_next button")
+            assert box(page, ".st-key-story_next button") == place, "also where it leads nowhere"
             if number < len(STEPS):
                 page.keyboard.press("n")
         press(page, "story_play")

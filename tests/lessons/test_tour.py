@@ -92,6 +92,21 @@ def test_a_steps_sentence_holds_for_the_shipped_runs(key: str, told: Callable) -
         assert step.probe == "token_cosine"
 
 
+SPEAKS = {
+    "stream_rms": r"\bstream\b", "grad_block": r"\bgradient", "token_cosine": r"\btokens?\b",
+    "attn_logit_max": r"\blogits?\b", "branch_ratio": r"\bbranch\b.*\bbeside the stream\b",
+}  # fmt: skip
+"""What a text says that is about a quantity."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_steps_text_is_about_the_chart_that_it_shows(key: str) -> None:
+    step = BY_KEY[key]
+    assert re.search(SPEAKS[step.probe], step.look + step.result + step.why)
+    if "the stream grows" in step.why:
+        assert step.probe in ("stream_rms", "branch_ratio")
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_no_result_is_written_into_a_sentence(key: str) -> None:
     """Digits in the templates are steps named to look at, never something that was measured."""
@@ -129,6 +144,10 @@ def rms(run: Raw, layer: int) -> str:
 
 def moved(run: Raw) -> str:
     return f"{100 * run.row('update_ratio', 0)[-1]:.2g} %"
+
+
+def branch(run: Raw) -> str:
+    return short(run.row("branch_ratio", run.steps[-1])[-1])
 
 
 def bad(run: Raw) -> str:
@@ -193,6 +212,7 @@ EXPECTED: dict[str, Callable[..., dict[str, str]]] = {
     "models": lambda a, b, c: {"a": a.final, "b": b.final, "c": c.final, **STACKS},
     "quality": lambda a, b: {
         "post": f"{held(a):.2f}", "pre": f"{held(b):.2f}", "gap": f"{abs(held(a) - held(b)):.2f}",
+        "even": branch(a), "late": branch(b),
     },
 }  # fmt: skip
 

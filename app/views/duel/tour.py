@@ -43,7 +43,10 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
                 width="stretch",
             )
             _ways(page_duel, backend)
-        _contents(page_duel, backend)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _contents(page_duel, backend)
+            if page_duel.story == len(STEPS):
+                _ways_on(page_duel, backend)
         if step is None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
             button("Restore this step", go, page_duel, page_duel.story, backend, key="story_again")
@@ -59,7 +62,7 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 
 def _contents(page_duel: Duel, backend: SharedBackend) -> None:
     """A dot for each step, named by its title, which opens it. That of the open step is filled."""
-    with st.container(horizontal=True, gap=None, key="story_contents"):
+    with st.container(horizontal=True, gap=None, key="story_contents", width="content"):
         for number, step in enumerate(STEPS, start=1):
             here = number == page_duel.story
             button(
@@ -69,23 +72,16 @@ def _contents(page_duel: Duel, backend: SharedBackend) -> None:
 
 
 def _ways(page_duel: Duel, backend: SharedBackend) -> None:
-    """The buttons Back, Next and Close; after the last step the ways to go on."""
+    """The buttons Back, Next and Close, at the same place in each step: a click too many on Next does nothing."""
     number = page_duel.story
     button(
         "Back", go, page_duel, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",
         icon=":material/arrow_back:",
     )  # fmt: skip
-    if number < len(STEPS):
-        button(
-            "Next", go, page_duel, number + 1, backend, key="story_next", type="primary", shortcut="N",
-            icon=":material/arrow_forward:",
-        )  # fmt: skip
-    else:
-        button("Start again", go, page_duel, 1, backend, key="story_first")
-        st.page_link(page_links.at("claims"), label="See what papers claim")
-        button("Now change a setting", play, page_duel, backend, key="story_play", type="primary",
-               help="Opens the duel of Pre-LN and Post-LN, with its settings")  # fmt: skip
-        return
+    button(
+        "Next", go, page_duel, number + 1, backend, key="story_next", type="primary", shortcut="N",
+        disabled=number == len(STEPS), icon=":material/arrow_forward:",
+    )  # fmt: skip
     button(
         "Close",
         close,
@@ -94,6 +90,14 @@ def _ways(page_duel: Duel, backend: SharedBackend) -> None:
         icon=":material/close:",
         help="Leave the tour here",
     )
+
+
+def _ways_on(page_duel: Duel, backend: SharedBackend) -> None:
+    """What to do after the last step."""
+    button("Now change a setting", play, page_duel, backend, key="story_play", type="primary",
+           help="Opens the duel of Pre-LN and Post-LN, with its settings")  # fmt: skip
+    st.page_link(page_links.at("claims"), label="See what papers claim")
+    button("Start again", go, page_duel, 1, backend, key="story_first")
 
 
 def _ask(page_duel: Duel, question: Question) -> None:
