@@ -122,10 +122,10 @@ export const panel = {
     try {
       const { name: duel = "normviz", caption = [] } = this.what;
       const trend = name === "loss" && this.trend() ? ["Thick: trend; faint: losses as measured."] : [];
-      const spec = captioned(JSON.parse(chart.spec), [...caption, ...trend]), file = `${duel}-${name}-step${this.cursor.at}`;
-      if (kind === "copy") await copyPicture(spec, this.rows(name), this.paper);
-      else if (kind === "pdf") await printPicture(spec, this.rows(name), this.paper, file);
-      else await savePicture(spec, this.rows(name), kind, this.paper, `${file}.${kind}`);
+      const spec = captioned(JSON.parse(chart.saved), [...caption, ...trend]), file = `${duel}-${name}-step${this.cursor.at}`;
+      if (kind === "copy") await copyPicture(spec, this.rows(name));
+      else if (kind === "pdf") await printPicture(spec, this.rows(name), file);
+      else await savePicture(spec, this.rows(name), kind, `${file}.${kind}`);
     } catch (problem) {
       chart.unsaved = document.createElement("p");
       chart.unsaved.className = "nv-failed";

@@ -1,8 +1,8 @@
-// A chart as a file: drawn once more at one width, whatever the screen, on the page's background.
+// A chart as a file: drawn once more at one width, whatever the screen, and dark on white, whatever the page.
 
 import { fitted } from "./chart.js";
 
-const PICTURE = { width: 720, scale: { png: 2, svg: 1 } };
+const PICTURE = { width: 720, background: "#ffffff", scale: { png: 2, svg: 1 } };
 const LETTERS = { head: 84, line: 115 };  // in a line of that width, at the sizes of `captioned`
 
 // The spec with lines above it: which duel it is of, with which settings, and where it can be opened.
@@ -27,16 +27,16 @@ function wrapped(text, letters) {
 }
 
 // `sets` are all rows of the chart; `kind` is png or svg.
-export function savePicture(spec, sets, kind, background, name) {
-  return offScreen(spec, sets, background, async (view) => {
+export function savePicture(spec, sets, kind, name) {
+  return offScreen(spec, sets, async (view) => {
     const href = await view.toImageURL(kind, PICTURE.scale[kind]);
     Object.assign(document.createElement("a"), { href, download: name }).click();
   });
 }
 
 // The browser's print dialog with the chart on a page of its size, which it also saves as a PDF.
-export function printPicture(spec, sets, background, name) {
-  return offScreen(spec, sets, background, async (view) => {
+export function printPicture(spec, sets, name) {
+  return offScreen(spec, sets, async (view) => {
     const svg = await view.toSVG(), [, width, height] = /width="([\d.]+)" height="([\d.]+)"/.exec(svg);
     const frame = document.createElement("iframe"), page = `size: ${width}px ${height}px; margin: 0`;
     frame.setAttribute("sandbox", "allow-same-origin allow-modals");  // no script
@@ -51,18 +51,18 @@ export function printPicture(spec, sets, background, name) {
 }
 
 // The chart as a PNG in the clipboard. The browser is given a promise: it asks for one in the click itself.
-export async function copyPicture(spec, sets, background) {
-  const picture = offScreen(spec, sets, background, async (view) => {
+export async function copyPicture(spec, sets) {
+  const picture = offScreen(spec, sets, async (view) => {
     const canvas = await view.toCanvas(PICTURE.scale.png);
     return new Promise((done) => { canvas.toBlob(done, "image/png"); });
   });
   await navigator.clipboard.write([new ClipboardItem({ "image/png": picture })]);
 }
 
-async function offScreen(spec, sets, background, use) {
+async function offScreen(spec, sets, use) {
   const embedded = await globalThis.normvizVega.vegaEmbed(
     document.createElement("div"),
-    { ...fitted(spec, PICTURE.width), background, datasets: structuredClone(sets) },
+    { ...fitted(spec, PICTURE.width), background: PICTURE.background, datasets: structuredClone(sets) },
     { mode: "vega-lite", renderer: "none", actions: false, defaultStyle: false },
   );
   try {

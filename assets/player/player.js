@@ -182,7 +182,6 @@ export class Player {
   build(message) {
     this.domain = message.domain;
     this.between = message.between;
-    this.paper = message.paper;
     this.palette = Uint8Array.from(atob(message.palette), (c) => c.charCodeAt(0));
     this.comparing = Uint8Array.from(atob(message.comparing), (c) => c.charCodeAt(0));
     this.lanes.forEach((lane, i) => { lane.about = message.about[i]; });
@@ -198,6 +197,7 @@ export class Player {
       const chart = (this.charts[name] ??= this.figure(grid, name));
       const spec = JSON.stringify(message.charts[name]);
       chart.drawn = null;
+      chart.saved = message.saved ? JSON.stringify(message.saved[name]) : spec;
       if (chart.spec === spec) return null;  // only another chart's axis grew
       chart.spec = spec;
       return chart.show(message.charts[name]);

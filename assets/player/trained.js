@@ -58,7 +58,7 @@ function messageOf(duel, request, known) {
   const key = JSON.stringify([probe.key, domain, ends, between, view, linear, lanes.map(({ name, earlier }) => [name, earlier])]);
   if (key !== known) {
     Object.assign(message, {
-      domain: { ...domain, loss: ends }, between, paper: templates.paper, palette: templates.palette,
+      domain: { ...domain, loss: ends }, between, palette: templates.palette,
       comparing: templates.comparing, probes: templates.choices, lacking: "",
       about: lanes.map(({ name, short, depth, steps, scheme, earlier = false }, i) => ({
         name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier, first: probe.first, ...templates.about,

@@ -13,7 +13,7 @@ from typing import Any
 from .. import charts
 from ..catalog import FAMILIES, PROBES, TASKS
 from ..catalog.probes import ROUNDING, recorded_by
-from ..charts.palette import COMPARING, PALETTE, LaneStyle, lane_styles, paper
+from ..charts.palette import COMPARING, PALETTE, LaneStyle, lane_styles
 from ..charts.scale import Domain
 from ..player.message import CARRIED, choices, coded
 
@@ -95,7 +95,7 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
         "choices": choices([p.key for p in probes]),
         "about": {"row": FAMILIES["decoder"].rows, "unit": TASKS["markov"].unit, "walks": True},
         "rounding": ROUNDING, "carried": CARRIED,
-        "palette": coded(PALETTE), "comparing": coded(COMPARING), "paper": paper(False),
+        "palette": coded(PALETTE), "comparing": coded(COMPARING),
         "styles": {
             f"{a} {b}": [[s.color, [*s.dash] or [1, 0]] for s in lane_styles((a, b))]
             for a in schemes for b in schemes

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .. import charts
 from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec, unchecked
-from ..charts.palette import COMPARING, PALETTE, paper
+from ..charts.palette import COMPARING, PALETTE
 from ..charts.scale import Domain
 from ..observed import configured
 from ..runs import Recording
@@ -163,13 +163,16 @@ def _walks(runs: Sequence[Recording], sent: Sent, live: bool) -> dict[str, Any]:
 def _charts(
     lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions, sent: Sent
 ) -> dict[str, Any]:
-    """The rows that no cursor changes; and the charts, where they changed."""
+    """The rows that no cursor changes; and the charts, where they changed: of a dark page also the light ones,
+    which are those that are saved."""
     sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
     out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
     known = (probe, drawn, options, tuple(_identity(lane, probe) for lane in lanes))
     if known != sent.charts:
         out |= _about(lanes, probe, drawn, options)
         out["charts"] = specs(lanes, probe, drawn, options)
+        if options.dark:
+            out["saved"] = specs(lanes, probe, drawn, replace(options, dark=False))
     sent.charts = known
     return out
 
@@ -249,7 +252,6 @@ def _about(lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions
         "probe": probe,
         "domain": {**asdict(drawn.values), "loss": drawn.loss},
         "between": asdict(drawn.between) if drawn.between else None,
-        "paper": paper(options.dark),
         "about": [
             {
                 "name": lane.title,

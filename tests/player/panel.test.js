@@ -131,17 +131,18 @@ test("a state that the page has shown in between is told again", (t) => {
 
 test("a chart is saved under its name and step; where it can't be, a sentence stands under it", async () => {
   const files = [];
-  let works = true, title;
+  let works = true, title, config;
   globalThis.normvizVega = { async vegaEmbed(place, spec) {
     if (!works) throw new Error("no memory");
-    title = spec.title;
+    ({ title, config } = spec);
     return { view: { toImageURL: async () => "data:it" }, finalize() {} };
   } };
-  const figure = element(), chart = { figure, spec: "{}" };
-  const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}), paper: "#ffffff",
+  const figure = element(), chart = { figure, spec: '{"config":"dark"}', saved: '{"config":"light"}' };
+  const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}),
     trend: () => 0.9, what: { name: "normviz-a-against-b", caption: ["A against B"] } };
   await it.save("loss", "svg");
   assert.deepEqual(title.subtitle, ["Thick: trend; faint: losses as measured."]);
+  assert.equal(config, "light", "a saved chart is light on a dark page too");
   files.push(...globalThis.clicked.map(({ download }) => download));
   works = false;
   await it.save("loss", "png");

@@ -13,12 +13,12 @@ function vega(toImageURL) {
   return calls;
 }
 
-test("a file has one width, the page's background, and all rows; PNG at twice the size", async () => {
+test("a file has one width, a white ground, and all rows; PNG at twice the size", async () => {
   const asked = [], rows = [{ step: 1, loss: NaN }];
   const calls = vega(async (...more) => { asked.push(more); return "data:it"; });
-  for (const kind of ["png", "svg"]) await savePicture({ title: "A" }, { past: rows }, kind, "#171614", `it.${kind}`);
+  for (const kind of ["png", "svg"]) await savePicture({ title: "A" }, { past: rows }, kind, `it.${kind}`);
   assert.deepEqual(asked, [["png", 2], ["svg", 1]]);
-  assert.deepEqual(calls.spec, { title: "A", background: "#171614", width: 720, datasets: { past: rows } });
+  assert.deepEqual(calls.spec, { title: "A", background: "#ffffff", width: 720, datasets: { past: rows } });
   assert.notEqual(calls.spec.datasets.past[0], rows[0], "the rows on the page stay as they are");
   assert.equal(calls.options.actions, false);
   assert.deepEqual(globalThis.clicked.map(({ href, download }) => [href, download]), [["data:it", "it.png"], ["data:it", "it.svg"]]);
@@ -27,7 +27,7 @@ test("a file has one width, the page's background, and all rows; PNG at twice th
 
 test("what can't be drawn is thrown, and the view is given back", async () => {
   const calls = vega(async () => { throw new Error("no memory"); });
-  await assert.rejects(savePicture({}, {}, "png", "white", "it.png"), /no memory/);
+  await assert.rejects(savePicture({}, {}, "png", "it.png"), /no memory/);
   assert.deepEqual([calls.finalized, globalThis.clicked.length], [1, 0]);
 });
 
@@ -48,7 +48,7 @@ test("a chart is printed on a page of its size, from a frame that runs no script
   globalThis.normvizVega.vegaEmbed = async () => ({ view: { toSVG: async () => svg }, finalize() { calls.finalized += 1; } });
   let printed = 0;
   document.body = body;
-  await printPicture({}, {}, "white", "a-loss-step3");
+  await printPicture({}, {}, "a-loss-step3");
   const [frame] = body.children;
   assert.match(frame.srcdoc, /@page { size: 745px 310.5px; margin: 0 }/);
   assert.ok(frame.srcdoc.includes(svg) && frame.srcdoc.includes("<title>a-loss-step3</title>"));
@@ -65,6 +65,6 @@ test("a copied chart is a PNG in the clipboard", async () => {
   globalThis.ClipboardItem = class { constructor(parts) { Object.assign(this, parts); } };
   const clipboard = { write: async ([item]) => written.push(await item["image/png"]) };
   Object.defineProperty(globalThis, "navigator", { value: { clipboard }, configurable: true });
-  await copyPicture({}, {}, "white");
+  await copyPicture({}, {});
   assert.deepEqual([written, calls.finalized], [["a image/png"], 1]);
 });

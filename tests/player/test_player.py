@@ -76,6 +76,8 @@ def test_a_browser_gets_only_what_it_lacks() -> None:
     assert len(json.dumps(second)) < 1500
     dark = message([make(ran=25)], probe, sent, live=True, options=ChartOptions(dark=True))
     assert "charts" in dark and dark["lanes"][0]["records"] == []
+    assert dark["saved"] == first["charts"] != dark["charts"], "what is saved is light"
+    assert "saved" not in first
 
 
 @pytest.mark.parametrize("view", VIEWS)
