@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.record import QUESTIONS
-from normviz.studies.claims.sentences import ORDER, as_json, chip
+from normviz.studies.claims.sentences import ORDER, as_json, chip, opens
 from normviz.studies.claims.stored import number_sentences, shipped_result, shipped_sets
 
 pytestmark = pytest.mark.slow
@@ -97,6 +97,10 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     fixed = "The rule, fixed before it was run"  # which is said only of one that never changed
     assert CLAIMS["E14"].changed and fixed not in text(claims(claim="E14"))
     assert not CLAIMS["E15"].changed and fixed in text(claims(claim="E15"))
+    said = text(claims(claim="E1"))
+    assert "10 seeds, runs of 800 steps, measured" in said
+    assert "The duel shows 3 of its 5 settings, with the first of 10 seeds." in said
+    assert "25 runs with 5 seeds (the verdict above is of 10), at most" in said
     at = claims(claim="C7")
     checked(at.button(key="duel_C7").click().run())
     assert [lane.scheme for lane in duel(at).lanes] == ["post", "post_init"]
@@ -113,6 +117,7 @@ def says_what_json_says(at: AppTest, key: str) -> None:
         assert f" {title}: {part['outcome']} ({part['evidence']})" in said
     assert f"**{sentence(result.verdict(claim).sentence)}**" in said
     assert sentence(it["basis"]) in said and it["by_set"] in said
+    assert f"{opens(claim, result)}." in said
     table = at.table[0].value
     assert list(table.index) == [one["label"] for one in it["numbers"].values()]
     assert list(table["measured"]) == list(number_sentences(claim, result).values())

@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import Claim
-from normviz.studies.claims.sentences import basis, by_set
+from normviz.studies.claims.sentences import basis, by_set, opens
 from normviz.studies.claims.stored import (
     ClaimResult,
     explained,
@@ -39,7 +39,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
                 st.markdown(literal(explained(claim, result)))
                 numbers(claim, result)
         _rule(claim)
-        _ways(claim, backend)
+        _ways(claim, result, backend)
         if claim.arms:
             run_panel.show(claim, backend)
 
@@ -95,9 +95,9 @@ def _rule(claim: Claim) -> None:
         st.code(f"normviz claims run {claim.key}", language="bash")
 
 
-def _ways(claim: Claim, backend: SharedBackend) -> None:
+def _ways(claim: Claim, result: ClaimResult | None, backend: SharedBackend) -> None:
     """Buttons to open the claim's runs in the duel (or its models in the catalogue), and to copy its
-    link."""
+    link; and how many of its runs the duel shows."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         words = "Train its models in the duel" if claim.lab else "See its runs in the duel"
         if not claim.arms:
@@ -107,3 +107,5 @@ def _ways(claim: Claim, backend: SharedBackend) -> None:
             page_links.open_duel(shipped_lanes(claim), backend)
         asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
         COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")
+        if claim.arms and result is not None:
+            st.caption(f"{opens(claim, result)}.")

@@ -66,10 +66,12 @@ def _offer(claim: Claim, left: list[Cell]) -> None:
     processes, seconds = policy().cells_at_once, _seconds(claim)
     why = policy().may_take("claim", seconds)
     too_long = f" Not here: {why}." if why else ""
+    ships = shipped_result(claim)
+    above = f" (the verdict above is of {ships.seeds})" if ships and ships.seeds != claim.seeds else ""
     button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
-        f"{len(left)} runs, at most about {duration(seconds)} in {processes} "
+        f"{len(left)} runs with {claim.seeds} seeds{above}, at most about {duration(seconds)} in {processes} "
         f"process{'es' * (processes > 1)}. Uses runs that finished here before, not the shipped "
         f"ones.{too_long}"
     )

@@ -24,13 +24,33 @@ def chip(claim: Claim, result: ClaimResult | None) -> str:
 
 
 def basis(claim: Claim, result: ClaimResult) -> str:
-    """What a verdict rests on: seeds, day, and about how long it takes; for counts of the census the day."""
+    """What a verdict rests on: seeds, steps, day, and about how long it takes; for counts of the census the
+    day."""
     if not claim.arms:
         return f"counted in the census, {result.date}"
     sets = [n for _, n in result.sets] or [result.seeds]
     estimate = sum(claim.estimated_seconds(seeds) for seeds in sets)
     takes = duration(max(estimate, result.seconds) if claim.lab else estimate)
-    return f"{result.seeds} seeds, measured {result.date}, at most about {takes} of one core"
+    steps = f", runs of {words}" if (words := _steps(claim)) else ""
+    return (
+        f"{result.seeds} seeds{steps}, measured {result.date}, at most about {takes} of one core"
+    )
+
+
+def _steps(claim: Claim) -> str:
+    """How many steps its runs have; empty where it measures times, or before the first step alone."""
+    ends = sorted({cell.config.steps for cell in claim.cells(1)})
+    if claim.is_timing or not ends[-1]:
+        return ""
+    return f"{' to '.join(map(str, dict.fromkeys((ends[0], ends[-1]))))} steps"
+
+
+def opens(claim: Claim, result: ClaimResult) -> str:
+    """What of a claim with runs its duel shows, and what of the verdict's runs it does not."""
+    lanes, settings = claim.lanes(result.numbers), len(claim.cells(1))
+    some = f"{len(lanes)} of its {settings} settings" if len(lanes) < settings else "all settings"
+    trains = f", trained for {lanes[0].steps} steps" if claim.lab and not _steps(claim) else ""
+    return f"The duel shows {some}, with the first of {result.seeds} seeds{trains}"
 
 
 def changed_parts(
