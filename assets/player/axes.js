@@ -5,8 +5,8 @@
 import { digits, lossWords } from "./numbers.js";
 
 const REACH_DOWN = 6, REACH_UP = 3, STRIDE = 3, MARGIN = 1.1, MOST_DECADES = 6;
-const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROWS = 4;
-const LETTER_WIDTH = 6, SHIFT = 8, NARROW = 290;
+const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROWS = 2;
+const LETTER_WIDTH = 6, SHIFT = 8, NARROWEST = 192, NAME_LETTERS = 15;
 const TOPS = [10, 100, 1e4, 1e6, 1e9, 1e12], BOTTOMS = [1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST];
 
 const tenTo = (e) => Number(`1e${e}`);
@@ -126,8 +126,18 @@ function levelRows(lanes, low) {
     const outside = floor < low;
     levels.set(`floor ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
   }
-  return [...levels].sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([text, [loss, under]]) => ({ loss: Math.max(loss, low), text, under }));
+  const heads = lanes.filter(({ loss, steps }) => loss.length && loss.length < steps)
+    .map(({ loss, steps, name }) => ({ head: loss.length / steps, name: nameWidth(name) }));
+  return [...levels].sort(([a], [b]) => (a < b ? -1 : 1)).map(([text, [loss, under]]) => {
+    const width = (LETTER_WIDTH * text.length + SHIFT) / NARROWEST;
+    const left = heads.some(({ head, name }) => head + name > 1 - width), isHidden = left && heads.some(({ head }) => head < width);
+    return { loss: Math.max(loss, low), text: isHidden ? "" : text, under, left };
+  });
+}
+
+function nameWidth(label) {
+  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].length;
+  return (LETTER_WIDTH * Math.min(letters, NAME_LETTERS) + 2 * SHIFT) / NARROWEST;
 }
 
 function rateRows(lanes, firstRow) {
@@ -141,15 +151,15 @@ function rateRows(lanes, firstRow) {
     }
   }
   const steps = Math.max(...lanes.map((lane) => lane.steps));
-  const ends = Array(RATE_ROWS).fill(-Infinity);
-  return [...taken.values()].sort((a, b) => a.step - b.step || a.lr - b.lr).map(({ step, lr, who }) => {
+  const starts = Array(RATE_ROWS).fill(Infinity);
+  return [...taken.values()].sort((a, b) => b.step - a.step || b.lr - a.lr).map(({ step, lr, who }) => {
     const text = who.length === lanes.length ? `rate ${digits(lr)}` : `${who.join(", ")}: rate ${digits(lr)}`;
-    const rate = beside(step, step / steps, firstRow), width = (LETTER_WIDTH * text.length + SHIFT) / NARROW;
-    const left = step / steps - { left: 0, center: 0.5, right: 1 }[rate.side] * width, row = ends.findIndex((end) => end <= left);
+    const rate = beside(step, step / steps, firstRow), width = (LETTER_WIDTH * text.length + SHIFT) / NARROWEST;
+    const left = step / steps - { left: 0, center: 0.5, right: 1 }[rate.side] * width, row = starts.findIndex((start) => left + width <= start);
     if (row < 0) return { ...rate, text: "" };
-    ends[row] = left + width;
+    starts[row] = left;
     return { ...rate, text, row: rate.row + ROW_HEIGHT * row };
-  });
+  }).reverse();
 }
 
 function peakRows(lanes, top) {

@@ -34,8 +34,8 @@ from .base import (
     step_axis,
 )
 from .palette import (
+    AXIS_WIDTH,
     LETTER_WIDTH,
-    NARROW,
     RED,
     LaneStyle,
     ink,
@@ -54,9 +54,11 @@ NAME_LINE, NAME_LETTERS = 14, 15  # pixels of a name's height, and the most lett
 LONG, TREND = 300, 0.9
 """As in assets/player/draw.js: steps above which it draws a trend, and the weight of a step away."""
 ROW_HEIGHT, TOP_ROW = 16, 8  # pixels: words about events are below one another
-RATE_ROWS = 4  # those about learning rates are in so many at most
+RATE_ROWS = 2  # those about learning rates are in so many at most: chance stands below them
 FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
 SHIFT = 8  # pixels between words and what they are beside
+NARROWEST = NAMED - AXIS_WIDTH - (SHIFT + (LETTER_WIDTH + 2) * NAME_LETTERS)
+"""Pixels of the steps beside the longest names, in the narrowest place that has names."""
 
 
 def chart(lanes: Sequence[Lane], dark: bool = False, linear: bool = False) -> Spec:
@@ -116,7 +118,7 @@ def fixed(lanes: Sequence[Lane], domain: tuple[float, float]) -> dict[str, Rows]
     row = len(peaks["text"]) + bool(len(peaks["text"]))
     rates, used = _rate_rows(lanes, row)
     sets = {
-        "levels": _level_rows(runs, domain),
+        "levels": _level_rows(lanes, domain),
         "held_out": _held_out_rows(runs),
         "rates": rates,
         "peaks": peaks,
@@ -309,12 +311,17 @@ def _names(
 
 
 def _level_words(y: alt.Y, room: str, dark: bool) -> list[alt.Chart]:
-    """The names of chance and floor at the right end of their rules, legible over curves."""
-    right = alt.XValue(alt.ExprRef(f"width - {room}"))
-    at = named("levels").encode(x=right, y=y, text=alt.Text("text:N"))
+    """The names of chance and floor at one end of their rules, legible over curves."""
+    at = named("levels").encode(x=alt.XValue(0), y=y, text=alt.Text("text:N"))
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
-        place = dict[str, Any](align="right", baseline=baseline, dx=-8, dy=dy, fontSize=TEXT_SIZE)
+        place: dict[str, Any] = {
+            "align": alt.ExprRef("datum.left ? 'left' : 'right'"),
+            "dx": alt.ExprRef(f"datum.left ? {SHIFT} : width - {room} - {SHIFT}"),
+            "baseline": baseline,
+            "dy": dy,
+            "fontSize": TEXT_SIZE,
+        }
         names = at.transform_filter(side)
         words += [
             names.mark_text(**place, clip=True, **halo(paper(dark))),
@@ -371,9 +378,11 @@ def _words(
     ]
 
 
-def _level_rows(runs: Sequence[Recording], domain: tuple[float, float]) -> Columns:
-    """Chance and floor of all lanes, and whether the words are under the line: the floor's do,
-    where no curve is in their way."""
+def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
+    """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where no curve is
+    in their way. The words are at the left, or left out, where the name of a lane would reach those at the right
+    that has run a part of its steps."""
+    runs = [lane.recording for lane in lanes]
     known = [run.chance for run in runs if isfinite(run.chance)]
     levels = {(f"chance {formats.loss(chance)}", chance, False) for chance in known}
     for run in runs:
@@ -383,7 +392,26 @@ def _level_rows(runs: Sequence[Recording], domain: tuple[float, float]) -> Colum
             levels.add((f"floor {formats.loss(run.floor)}{below}", run.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
-    return {"loss": loss, "text": list(texts), "under": np.array(under, dtype=bool)}
+    heads = [
+        (len(run.losses) / run.total, _name_width(lane.label))
+        for lane, run in zip(lanes, runs, strict=True)
+        if 0 < len(run.losses) < run.total
+    ]
+    words, left = list[str](), list[bool]()
+    for text in texts:
+        width = (LETTER_WIDTH * len(text) + SHIFT) / NARROWEST
+        left.append(any(head + name > 1 - width for head, name in heads))
+        words.append("" if left[-1] and any(head < width for head, _ in heads) else text)
+    return {
+        "loss": loss, "text": words, "under": np.array(under, dtype=bool),
+        "left": np.array(left, dtype=bool),
+    }  # fmt: skip
+
+
+def _name_width(label: str) -> float:
+    """The width of a name at a line's end (see `_name`), as a share of the narrowest steps."""
+    name = " ".join(label.split()).split(", ")[0].split(" (")[0]
+    return (LETTER_WIDTH * min(len(name), NAME_LETTERS) + 2 * SHIFT) / NARROWEST
 
 
 def _held_out_rows(runs: Sequence[Recording]) -> Columns:
@@ -398,7 +426,7 @@ def _held_out_rows(runs: Sequence[Recording]) -> Columns:
 
 def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
     """Where the learning rate was changed while lanes trained, once for all that took it together; and how
-    many rows the words take. They are in the first row where they cover no others, or left out."""
+    many rows the words take. They are in the first row where they cover none of a later change, or left out."""
     taken: dict[tuple[int, float], list[str]] = {}
     for lane in lanes:
         for edit in lane.recording.edits:
@@ -413,17 +441,17 @@ def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
     ]
     at = [step for (step, _), _ in changes]
     columns = _beside(at, words, [step / steps for step in at], 0)
-    ends, texts, rows = [-np.inf] * RATE_ROWS, list[str](), list[int]()
-    for step, text, side in zip(at, words, columns["side"], strict=True):
-        width = (LETTER_WIDTH * len(text) + SHIFT) / NARROW
+    starts, texts, rows = [np.inf] * RATE_ROWS, list[str](), list[int]()
+    for step, text, side in [*zip(at, words, columns["side"], strict=True)][::-1]:
+        width = (LETTER_WIDTH * len(text) + SHIFT) / NARROWEST
         left = step / steps - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width
-        row = next((row for row, end in enumerate(ends) if end <= left), None)
+        row = next((row for row, start in enumerate(starts) if left + width <= start), None)
         texts.append("" if row is None else text)
         rows.append(row or 0)
         if row is not None:
-            ends[row] = left + width
-    place = TOP_ROW + ROW_HEIGHT * (first_row + np.array(rows, dtype=np.int64))
-    return {**columns, "text": texts, "row": place}, max(rows, default=-1) + 1
+            starts[row] = left
+    place = TOP_ROW + ROW_HEIGHT * (first_row + np.array(rows[::-1], dtype=np.int64))
+    return {**columns, "text": texts[::-1], "row": place}, max(rows, default=-1) + 1
 
 
 def _peak_rows(runs: Sequence[Recording], top: float) -> dict[str, Column]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import altair as alt
@@ -45,7 +45,7 @@ from normviz.charts.base import CONTAINER_WIDTH, compiled, ipc, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart
-from normviz.charts.palette import BACKGROUNDS, LETTER_WIDTH, LOWEST, NARROW, RED, contrast
+from normviz.charts.palette import BACKGROUNDS, LETTER_WIDTH, LOWEST, RED, contrast
 from normviz.player import ChartOptions, Sent, message
 from normviz.runs.lane import Lane
 
@@ -244,13 +244,14 @@ def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
     domain = axis(lanes)
     sets = loss.fixed(lanes, domain)
     rates = sets["rates"]
-    assert [r["step"] for r in rates] == [*steps] and sum(bool(r["text"]) for r in rates) > 7
+    assert [r["step"] for r in rates] == [*steps] and sum(bool(r["text"]) for r in rates) > 3
+    assert rates[-1]["text"] == "A: rate 0.057", "the last rate of many is named"
     boxes = sorted((r["row"], *extent(r)) for r in rates + sets["peaks"] + sets["bad"] if r["text"])
     assert all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(boxes)), boxes
     assert max(row for row, *_ in boxes) <= loss.HEIGHT / 2
     given = [
         {
-            "short": one.letter, "edits": one.recording.edits, "loss": one.recording.losses.tolist(),
+            "short": one.letter, "name": one.label, "edits": one.recording.edits, "loss": one.recording.losses.tolist(),
             "steps": STEPS, "chance": 3.3, "floor": 1.0, "heldOut": [],
             "bad": bad and {"step": bad[0], "layer": bad[1]},
         }
@@ -263,9 +264,48 @@ def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
     ]
 
 
+def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
+    """Drawn where lanes have names and the plot is at its narrowest: those of a rate that is turned several times
+    within a few steps, and those of chance while lanes that are there have run a part of their steps."""
+    edits = tuple((30 + 2 * i, 0.001 * (i + 1)) for i in range(6))
+    shown = {"Hyper-connections": 0, "Pre-LN": 0}
+    for ran, label in product(range(2, STEPS + 1, 2), shown):
+        lanes = [
+            make(
+                loss=np.full(ran, 3.3), name=f"{letter}  {label}",
+                edits=edits if ran == STEPS else (),
+            )
+            for letter in "AB"
+        ]  # fmt: skip
+        boxes = words(loss.chart(lanes), loss.NAMED)
+        assert sum(text.startswith("rate") for text in boxes) == (2 if ran == STEPS else 0)
+        shown[label] += "chance 3.30" in boxes
+        for (one, a), (other, b) in combinations(boxes.items(), 2):
+            apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
+            assert apart, (ran, one, a, other, b)
+    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] > 25, "the words are left out where no place is"
+
+
+def words(chart: dict[str, Any], width: int) -> dict[str, tuple[float, float, float, float]]:
+    """Left, right, top and bottom in pixels of each text of a chart's plot, about."""
+    chart["params"] = [
+        {**one, "value": width} if one["name"] == CONTAINER_WIDTH else one
+        for one in chart["params"]
+    ]
+    found = {}
+    for one in marks(chart, width):
+        if one["kind"] != "text" or one["role"] != "mark" or not one["text"]:
+            continue
+        wide = LETTER_WIDTH * len(one["text"])
+        left = one["x"] + one.get("dx", 0) - {"left": 0, "center": 0.5, "right": 1}[one["align"]] * wide
+        top = one["y"] + one.get("dy", 0) - {"top": 0, "middle": 0.5, "bottom": 1}[one["baseline"]] * 12
+        found[one["text"]] = left, left + wide, top, top + 12
+    return found
+
+
 def extent(row: dict[str, Any]) -> tuple[float, float]:
-    """Left and right end of words, in pixels of a narrow plot."""
-    at, width = NARROW * row["step"] / STEPS, LETTER_WIDTH * len(row["text"])
+    """Left and right end of words, in pixels of the narrowest plot."""
+    at, width = loss.NARROWEST * row["step"] / STEPS, LETTER_WIDTH * len(row["text"])
     left = (
         at + {"left": loss.SHIFT, "center": -width / 2, "right": -loss.SHIFT - width}[row["side"]]
     )

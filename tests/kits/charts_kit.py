@@ -173,7 +173,7 @@ def codes(cells: dict[str, Any]) -> np.ndarray:
     return np.array(cells["codes"], np.uint8).reshape(cells["rows"], cells["columns"])
 
 
-def marks(chart: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def marks(chart: dict[str, Any], width: int = 500) -> Iterator[dict[str, Any]]:
     """What Vega draws of a chart with its data: every mark's item, with the kind of its mark."""
 
     def inside(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -184,7 +184,7 @@ def marks(chart: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {**item, "kind": node["marktype"], "role": node["role"]}
                 yield from inside(item)
 
-    yield from inside(vlc.vegalite_to_scenegraph(whole(chart))["scenegraph"])
+    yield from inside(vlc.vegalite_to_scenegraph({**whole(chart), "width": width})["scenegraph"])
 
 
 def without_data(chart: dict[str, Any]) -> str:
