@@ -191,6 +191,20 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
         look_at_settings(page, address)
 
 
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_a_link_that_nobody_has_run_opens_without_a_jump(
+    browser: Browser, address: str, size: Any
+) -> None:
+    """No picture covers the page until it is whole."""
+    lanes = [RunConfig(scheme=scheme, init_seed=998) for scheme in ("pre", "post")]
+    with visit(browser, address, size) as page:
+        opened(page, f"{address}/?{encode(lanes)}", charts=0)
+        idle(page)
+        page.wait_for_function("!document.querySelector('.stMain [data-testid=stSkeleton]')")
+        page.locator(".st-key-live").get_by_text("Press Train").wait_for()
+        assert page.evaluate("window.shift") <= MOST_SHIFT
+
+
 def look_at_settings(page: Page, address: str) -> None:
     """The settings of one lane after another show what the lane has, and a look changes nothing."""
     link = "scheme=pre,post&norm=rmsnorm&qk_norm=head&depth=32"
