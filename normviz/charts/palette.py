@@ -46,6 +46,7 @@ SCHEMES = {
     "peri": LaneStyle("#b484a8", (2, 2)),
     "deepnorm": LaneStyle("#845490", (10, 4)),
     "none": LaneStyle("#606c60", (4, 4)),
+    "resp": LaneStyle("#a72db2", (14, 3)),
 }
 # For placements that are not in the table; which one depends on the key alone. They differ clearly from
 # the table's colours, so only two such placements can meet in one colour.
@@ -57,7 +58,7 @@ SPARE = (
 )
 # Of lanes that cannot have their placement's own. No placement has these dashes.
 DASHES = ((5, 1), (1, 3), (12, 3, 2, 3))
-STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre", "post")]
+STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre", "post", "resp")]
 APART = 10.0
 """Colours nearer than this (CIE76, for the eyes that tell them apart least) are one in a chart."""
 CONTRAST = 3.05

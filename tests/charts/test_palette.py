@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from itertools import combinations, combinations_with_replacement
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from normviz.catalog import SCHEMES as PLACEMENTS
+from normviz.catalog.models import census
 from normviz.charts import lane_styles
 from normviz.charts.palette import BACKGROUNDS, RED, SCHEMES, SPARE, rgb, scheme_style
 
@@ -102,6 +104,16 @@ def test_placements_of_the_table_keep_their_colours() -> None:
             if other != own:
                 assert lane_styles((own, other))[0] == SCHEMES[own]
                 assert lane_styles((other, own))[1] == SCHEMES[own]
+
+
+def test_the_census_has_a_placement_in_its_own_colour_where_more_than_one_stack_has_it() -> None:
+    counts = Counter(model.placement for model in census().models if model.placement)
+    keys = tuple(key for key, _ in counts.most_common())
+    often = [key for key, n in counts.items() if n > 1]
+    styles = dict(zip(keys, lane_styles(keys), strict=True))
+    assert {key: styles[key].color for key in often} == {
+        key: scheme_style(key).color for key in often
+    }
 
 
 def test_a_placement_keeps_its_colour_beside_all_but_its_namesakes() -> None:
