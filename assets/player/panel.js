@@ -39,7 +39,7 @@ export const PAGE = `
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 
 const AGAIN = 5;  // seconds until a page that did not follow is asked again
-const PACE = 3, MEASURED = 1;  // seconds over which the pace is taken, and before it is said
+const PACE = 3, MEASURED = 2;  // seconds over which the pace is taken, and before it is said
 const VIEWS = { heat: "Every layer", ratio: "A ÷ B", lines: "First, middle, last", walk: "Signal walk" };
 
 export const panel = {
@@ -251,7 +251,8 @@ export const panel = {
   },
 
   // ", 75 steps/s, about 3 s left", of the last three seconds in which steps came. What a run waits before its first
-  // step, or paused, is no part of it; nothing is said before a second was measured.
+  // step, or paused, is no part of it; nothing is said before two seconds were measured: in the
+  // first one the page is drawn anew, which takes its share of a small machine.
   pace({ done, total, words }) {
     const now = performance.now() / 1000, counts = /^(Step )?\d/.test(words) && done > 0;
     const last = this.seen?.at(-1);

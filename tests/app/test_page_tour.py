@@ -115,7 +115,7 @@ def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
         assert at.button(key="story_next").disabled == (number == len(STEPS))
         if number < len(STEPS):
             checked(at.button(key="story_next").click().run())
-    ends = {"story_first", "story_play", "story_back", "story_close"}
+    ends = {"story_dot_1", "story_play", "story_back", "story_close"}
     assert ends <= {b.key for b in at.button}  # where to go from the last step
     checked(at.button(key="story_back").click().run())
     assert duel(at).story == len(STEPS) - 1

@@ -54,16 +54,16 @@ test("seeds are counted", () => {
   assert.equal(panel.seeds.call({ repeats: [[[], [], []], []] }), "3 seeds, the first bold");
 });
 
-test("the pace is that of the last three seconds in which steps came, once a second of them was measured", (t) => {
+test("the pace is that of the last three seconds in which steps came, once two seconds of them were measured", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => 1000 * now);
   const it = { ...panel }, at = (seconds, done, words = "Step 9 of 90", total = 90) => { now = seconds; return it.pace({ done, total, words }); };
   assert.equal(at(0, 0, "Loading PyTorch in a worker: a few seconds"), "");
   assert.equal(at(8, 0), "");
   assert.equal(at(9, 1), "", "no step was waited for so long");
-  assert.equal(at(9.5, 6), "");
-  assert.equal(at(10, 11), ", 10 steps/s, about 8 s left", "of the steps, without the wait");
-  assert.equal(at(10.1, 11), ", 10 steps/s, about 8 s left", "nothing new");
+  assert.equal(at(10, 11), "");
+  assert.equal(at(11, 21), ", 10 steps/s, about 7 s left", "of the steps, without the wait");
+  assert.equal(at(11.1, 21), ", 10 steps/s, about 7 s left", "nothing new");
   assert.equal(at(11, 30, "waiting"), "");
   assert.equal(at(12, 30, "Paused at step 29 of 90"), "");
   assert.equal(at(40, 30), "", "measured anew after a pause");

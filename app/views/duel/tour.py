@@ -93,11 +93,10 @@ def _ways(page_duel: Duel, backend: SharedBackend) -> None:
 
 
 def _ways_on(page_duel: Duel, backend: SharedBackend) -> None:
-    """What to do after the last step."""
+    """What to do after the last step; the first dot begins anew."""
     button("Now change a setting", play, page_duel, backend, key="story_play", type="primary",
            help="Opens the duel of Pre-LN and Post-LN, with its settings")  # fmt: skip
     st.page_link(page_links.at("claims"), label="See what papers claim")
-    button("Start again", go, page_duel, 1, backend, key="story_first")
 
 
 def _ask(page_duel: Duel, question: Question) -> None:
