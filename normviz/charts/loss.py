@@ -379,9 +379,9 @@ def _words(
 
 
 def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
-    """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where no curve is
-    in their way. The words are at the left, or left out, where the name of a lane would reach those at the right
-    that has run a part of its steps."""
+    """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where no
+    curve is in their way. They are at the left, or left out, where they would reach the name of a lane that
+    has run a part of its steps."""
     runs = [lane.recording for lane in lanes]
     known = [run.chance for run in runs if isfinite(run.chance)]
     levels = {(f"chance {formats.loss(chance)}", chance, False) for chance in known}
@@ -426,7 +426,8 @@ def _held_out_rows(runs: Sequence[Recording]) -> Columns:
 
 def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
     """Where the learning rate was changed while lanes trained, once for all that took it together; and how
-    many rows the words take. They are in the first row where they cover none of a later change, or left out."""
+    many rows the words take. They are in the first row where they cover none of a later change, or left
+    out."""
     taken: dict[tuple[int, float], list[str]] = {}
     for lane in lanes:
         for edit in lane.recording.edits:

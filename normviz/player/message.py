@@ -163,8 +163,8 @@ def _walks(runs: Sequence[Recording], sent: Sent, live: bool) -> dict[str, Any]:
 def _charts(
     lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions, sent: Sent
 ) -> dict[str, Any]:
-    """The rows that no cursor changes; and the charts, where they changed: of a dark page also the light ones,
-    which are those that are saved."""
+    """The rows that no cursor changes; and the charts, where they changed: of a dark page also the light
+    ones, which are those that are saved."""
     sets = {f"heat{i}": charts.heatmap.fixed(lane) for i, lane in enumerate(lanes)}
     out: dict[str, Any] = {"sets": {"loss": charts.loss.fixed(lanes, drawn.loss), **sets}}
     known = (probe, drawn, options, tuple(_identity(lane, probe) for lane in lanes))

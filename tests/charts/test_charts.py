@@ -251,7 +251,8 @@ def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
     assert max(row for row, *_ in boxes) <= loss.HEIGHT / 2
     given = [
         {
-            "short": one.letter, "name": one.label, "edits": one.recording.edits, "loss": one.recording.losses.tolist(),
+            "short": one.letter, "name": one.label, "edits": one.recording.edits,
+            "loss": one.recording.losses.tolist(),
             "steps": STEPS, "chance": 3.3, "floor": 1.0, "heldOut": [],
             "bad": bad and {"step": bad[0], "layer": bad[1]},
         }
@@ -265,8 +266,8 @@ def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
 
 
 def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
-    """Drawn where lanes have names and the plot is at its narrowest: those of a rate that is turned several times
-    within a few steps, and those of chance while lanes that are there have run a part of their steps."""
+    """Drawn where lanes have names and the plot is at its narrowest: those of a rate that is turned several
+    times within a few steps, and those of chance while lanes at chance have run a part of their steps."""
     edits = tuple((30 + 2 * i, 0.001 * (i + 1)) for i in range(6))
     shown = {"Hyper-connections": 0, "Pre-LN": 0}
     for ran, label in product(range(2, STEPS + 1, 2), shown):
@@ -283,7 +284,7 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
         for (one, a), (other, b) in combinations(boxes.items(), 2):
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
             assert apart, (ran, one, a, other, b)
-    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] > 25, "the words are left out where no place is"
+    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] > 25, "else they are left out"
 
 
 def words(chart: dict[str, Any], width: int) -> dict[str, tuple[float, float, float, float]]:
@@ -297,8 +298,16 @@ def words(chart: dict[str, Any], width: int) -> dict[str, tuple[float, float, fl
         if one["kind"] != "text" or one["role"] != "mark" or not one["text"]:
             continue
         wide = LETTER_WIDTH * len(one["text"])
-        left = one["x"] + one.get("dx", 0) - {"left": 0, "center": 0.5, "right": 1}[one["align"]] * wide
-        top = one["y"] + one.get("dy", 0) - {"top": 0, "middle": 0.5, "bottom": 1}[one["baseline"]] * 12
+        left = (
+            one["x"]
+            + one.get("dx", 0)
+            - {"left": 0, "center": 0.5, "right": 1}[one["align"]] * wide
+        )
+        top = (
+            one["y"]
+            + one.get("dy", 0)
+            - {"top": 0, "middle": 0.5, "bottom": 1}[one["baseline"]] * 12
+        )
         found[one["text"]] = left, left + wide, top, top + 12
     return found
 

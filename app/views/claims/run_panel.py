@@ -67,7 +67,9 @@ def _offer(claim: Claim, left: list[Cell]) -> None:
     why = policy().may_take("claim", seconds)
     too_long = f" Not here: {why}." if why else ""
     ships = shipped_result(claim)
-    above = f" (the verdict above is of {ships.seeds})" if ships and ships.seeds != claim.seeds else ""
+    above = (
+        f" (the verdict above is of {ships.seeds})" if ships and ships.seeds != claim.seeds else ""
+    )
     button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(

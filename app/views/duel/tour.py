@@ -72,7 +72,7 @@ def _contents(page_duel: Duel, backend: SharedBackend) -> None:
 
 
 def _ways(page_duel: Duel, backend: SharedBackend) -> None:
-    """The buttons Back, Next and Close, at the same place in each step: a click too many on Next does nothing."""
+    """The buttons Back, Next and Close, at one place in all steps: a click too many on Next does nothing."""
     number = page_duel.story
     button(
         "Back", go, page_duel, number - 1, backend, key="story_back", disabled=number == 1, shortcut="B",

@@ -32,9 +32,7 @@ def basis(claim: Claim, result: ClaimResult) -> str:
     estimate = sum(claim.estimated_seconds(seeds) for seeds in sets)
     takes = duration(max(estimate, result.seconds) if claim.lab else estimate)
     steps = f", runs of {words}" if (words := _steps(claim)) else ""
-    return (
-        f"{result.seeds} seeds{steps}, measured {result.date}, at most about {takes} of one core"
-    )
+    return f"{result.seeds} seeds{steps}, measured {result.date}, at most about {takes} of one core"
 
 
 def _steps(claim: Claim) -> str:
