@@ -278,8 +278,8 @@ CLAIMS = (
         "exponent over depth is {c_power}. At 0.01 it is {fast6}, {fast12}, {fast24}, {fast48} and, with 96 "
         "blocks, {fast96}, with {fast_power}. A run that would leave chance later counts as one that does "
         "not train. 1/sqrt(2L) is 0.102 with 48 blocks, 0.072 with 96 and 0.051 with 192. "
-        "DeepNorm is N(x + c F(x)) with c = (2L)^(-1/4), up to the norm's eps, and besides starts with smaller "
-        "matrices. Admin's factor depends on the data, so it has no line.",
+        "DeepNorm is N(x + c F(x)) with c = (2L)^(-1/4), up to the norm's eps, and besides starts with "
+        "smaller matrices. Admin's factor depends on the data, so it has no line.",
         Scatter(setting("depth"), setting("branch_gain", "c"), log_x=True, log_y=True),
         (
             Theory("1/sqrt(2L)", "one over the square root of the number of sublayers",
