@@ -194,12 +194,12 @@ HALF = 2.21
 
 def final(arm: str, words: str, **where: object) -> Number:
     """The final loss of one cell."""
-    return Number(f"final loss, {words}", value(arm, FINAL, **where), unit="nats")
+    return Number(f"{FINAL.label}, {words}", value(arm, FINAL, **where), unit="nats")
 
 
 def held_out(arm: str, words: str, **where: object) -> Number:
     """The held-out loss of one cell at its end, to three digits."""
-    return Number(f"held-out loss, {words}", value(arm, HELD_OUT, **where), ".3f", "nats")
+    return Number(f"{HELD_OUT.label}, {words}", value(arm, HELD_OUT, **where), ".3f", "nats")
 
 
 def tuned(
@@ -211,7 +211,10 @@ def tuned(
     return {
         f"{name}_rate": Number(f"rate chosen on the other seeds, {words}", ChosenRate(name), "g"),
         name: Number(
-            f"{quantity.label} at the chosen rate, {words}", Tuned(arm, quantity, where), form, unit
+            f"{quantity.label}, at the chosen rate, {words}",
+            Tuned(arm, quantity, where),
+            form,
+            unit,
         ),
     }
 
@@ -219,7 +222,7 @@ def tuned(
 def at_rate_of(name: str, arm: str, words: str, quantity: Quantity, **where: object) -> Number:
     """A quantity of an arm at the rate that is chosen for its tuned number `name` of the same cells."""
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".2f", "")
-    label = f"{quantity.label} at the same rate, {words}"
+    label = f"{quantity.label}, at the same rate, {words}"
     return Number(label, Tuned(arm, quantity, where, name), form, unit)
 
 

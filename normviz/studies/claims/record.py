@@ -164,7 +164,8 @@ class Claim:
              numbers are counts of the census
     numbers  quantities with one number per seed; `rule` and `words` refer to them by name
     rule     what decides; see `rule`
-    general  whether it says something of all cases, so that one false part contradicts it
+    general  whether its parts are one statement, of all cases or of one thing despite another, so that one
+             false part contradicts it
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
     changed  what was changed in experiment or rule after a first result, and why

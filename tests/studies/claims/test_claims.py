@@ -676,7 +676,7 @@ KNOWN = {
     "E23": {"0.5"},  # Derf's start
     "E24": {"1.6"},  # 9 to the power of the rule's 0.2
     "X1": {"0.5", "13", "30"},  # an AUC of chance
-    "X2": {"1.2"},  # between two values of c
+    "X2": {"1.2", "0.102", "0.072"},  # between two values of c, and 1/sqrt(2L)
     "X3": {"1.2", "0.6"},  # between two rates, and steps times a rate
     "X4": {"1.5"},  # between two rates
     "X6": {"30", "38"},  # steps at which it measures, Adam's edge
@@ -707,7 +707,7 @@ def test_a_point_of_a_figure_opens_its_run() -> None:
     """Of a scatter, a curve over a setting, a curve over layers, and a strip that names its runs; a count
     has none."""
     points = {key: list(_points(key)) for key in ("X2", "E7", "C2")}
-    assert [len(found) for found in points.values()] == [135, 160, 97 * 20], "of the first set"
+    assert [len(found) for found in points.values()] == [165, 160, 97 * 20], "of the first set"
     assert all((run.depth, run.branch_gain) == (x, y) for _, x, y, _, run in points["X2"])
     assert all(
         (run.scheme, run.lr, run.data_seed) == (one, x, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import sub
 
 from ..evidence import FINAL, FIRST, HELD_OUT, Sample, at, quotient
-from ..numbers import Of, at_rate_of, minus, tuned, value
+from ..numbers import Of, at_rate_of, final, minus, tuned, value
 from ..record import Claim, Combined, Curve, Number, Strip
 from ..rule import Between, Less, LessInMost, NotWorse, Part
 from .quality import SMALL
@@ -150,7 +150,7 @@ CLAIMS = (
         },
         {
             **{
-                f"{scheme}_loss": Number(f"final loss, {label}", value(scheme, FINAL), ".2f", NATS)
+                f"{scheme}_loss": final(scheme, label)
                 for scheme, label in VIT.items()
             },
             **{

@@ -98,8 +98,9 @@ CLAIMS = (
         "blocks the rate was constant up to 0.002 for 300 steps, and a run that still fell left the part "
         "undecided; now it falls to 0, from up to 0.004, in 400 steps. "
         "Parts asked for equal losses, so that a lower one counted against DyT: that they ask for one that "
-        "is not worse was said after a first result.",
+        "is not worse, and that a worse one anywhere contradicts the claim, was said after a first result.",
         question="norm",
+        general=True,
         finding=(
             "tff",
             "With its slope starting at the usual 0.5, DyT ends higher with 48 blocks, at {dyt_deep} instead "

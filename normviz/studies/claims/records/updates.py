@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..evidence import FINAL, Sample, at, lab
-from ..numbers import HALF, slope, value
+from ..evidence import Sample, at, lab
+from ..numbers import HALF, final, slope, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Fact, Less, Most, Part
 
@@ -102,8 +102,8 @@ CLAIMS = (
                                value("post", at("grad_block", 0, -1))),
             "top_init": Number("gradient of the last block at step 0, Post-LN-init",
                                value("init", at("grad_block", 0, -1))),
-            "post": Number("final loss, Post-LN", value("post", FINAL), unit="nats"),
-            "init": Number("final loss, Post-LN-init", value("init", FINAL), unit="nats"),
+            "post": final("post", "Post-LN"),
+            "init": final("init", "Post-LN-init"),
         },
         (
             Part("The gradient of the last block becomes larger", Less("top_post", "top_init", ratio=True)),
@@ -116,8 +116,10 @@ CLAIMS = (
         "here, this does not tell whether its size breaks Post-LN.",
         Strip("final loss (nats)", ("post", "init")),
         changed="Runs had 200 steps. That it trains where Post-LN does not was a control, though the "
-        "sentence says so: that it is no control was said after a first result.",
+        "sentence says so: that it is no control, and that a gradient that is not larger contradicts the "
+        "whole, was said after a first result.",
         question="update",
+        general=True,
         finding=(
             "ft",
             "Post-LN-init ends at {init} where Post-LN ends at {post}. But the gradient of its last block "
