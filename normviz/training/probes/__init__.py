@@ -12,7 +12,6 @@ from .instruments import (
     add_norm_drift,
     add_update_ratio,
     probe_tensor,
-    probe_values,
     site_recorder,
 )
 from .recorder import Recorder, Stacks
@@ -26,6 +25,5 @@ __all__ = [
     "add_norm_drift",
     "add_update_ratio",
     "probe_tensor",
-    "probe_values",
     "site_recorder",
 ]

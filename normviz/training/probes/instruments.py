@@ -224,17 +224,10 @@ def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
     return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
 
 
-def probe_values(seen: StepTensors) -> NDArray[np.float64]:
-    """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
-    that a probe does not have are NaN. Call it before clipping changes the gradients."""
-    layers = probe_tensor(seen).cpu().numpy()  # a GPU is waited for once
-    add_norm_drift(seen.config, layers, seen.scales)
-    return layers
-
-
 @torch.no_grad()
 def probe_tensor(seen: StepTensors) -> Tensor:
-    """`probe_values` on the model's device, [probes, L+1] float64, before `add_norm_drift`."""
+    """The probes of one step that the placement has, [probes, L+1] float64, without norm drift and update
+    ratio; layers that a probe does not have are NaN. Call it before clipping changes the gradients."""
     config, recorded = seen.config, keys_of(seen.config)
     shape, device = (len(recorded), config.rows + 1), seen.flat.values.device
     out = torch.full(shape, torch.nan, dtype=torch.float64, device=device)
