@@ -52,7 +52,7 @@ class Dropout(nn.Module):
         if self.factors is not None and self.drawn_at != self.clock.step:
             self.drawn_at = self.clock.step
             drawn = torch.from_numpy(self.mask(self.factors.numel()))
-            self.factors.copy_(drawn.view(self.factors.shape))
+            self.factors.copy_(drawn.view(self.factors.shape), non_blocking=True)
 
     def mask(self, size: int) -> NDArray[np.float32]:
         """The factors [size] of the present step: 0 or 1 / (1 - p)."""

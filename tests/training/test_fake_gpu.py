@@ -64,6 +64,14 @@ def test_the_host_waits_once_a_step() -> None:
     assert len(places) == 1 and places[0].startswith("training/eager.py"), waits
 
 
+def test_on_a_recorded_step_the_host_waits_three_times() -> None:
+    """For all numbers of the pass, for the norms' scales, and for the update ratio."""
+    marks, _ = trained(TINY.replace(steps=6, depth=4, dropout=0.1), record=range(6))
+    found = [seen for event, seen, _ in marks if isinstance(event, Step)]
+    waits = {it: n for it, n in (found[3] - found[2]).items() if it[0] != "to device"}
+    assert sum(waits.values()) == 3, waits
+
+
 def test_a_tensor_left_on_the_cpu_is_found() -> None:
     def forward(self: Shift, x: torch.Tensor) -> torch.Tensor:
         return x + torch.ones(x.shape[-1])
