@@ -43,7 +43,7 @@ class Replayed:
     def __call__(self, function: Callable[..., Tensor], *arguments: Any) -> Tensor:
         """What the function returns, on the host."""
         if self.stream is None:
-            return function(*arguments)
+            return function(*arguments).cpu()
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
             self.calls -= 1

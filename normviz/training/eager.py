@@ -55,9 +55,7 @@ class Eager(Engine):
         return torch.cat((torch.stack(head).double(), probes.probe_tensor(seen).flatten()))
 
     def layers(self) -> NDArray[np.float64]:
-        layers = self.numbers[3:].reshape(-1, self.config.rows + 1).copy()
-        probes.add_norm_drift(self.config, layers, self.scales)
-        return layers
+        return probes.layers_of(self.config, self.numbers[3:], self.scales)
 
     def logit_rms(self) -> float:
         return float(self.numbers[2])
@@ -68,7 +66,7 @@ class Eager(Engine):
         before = None if layers is None else self.stacks.copy("before", self.flat.blocks)
         update(config, self.optimizer, self.flat, lr, grad_norm)
         if layers is not None and before is not None:
-            probes.add_update_ratio(self.config, layers, self.flat, before)
+            probes.add_update_ratio(self.config, layers, self.flat.blocks, before)
 
     def evaluate(self, batch: Batch) -> float:
         self.model.eval()

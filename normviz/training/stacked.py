@@ -1,9 +1,9 @@
 """Runs of one shape as one computation: every parameter is a tensor [n, ...] with a run in each row.
 
 A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
-are [n, 256, 32], in as many kernels. All runs take each step together. What belongs to one run, the guard
-where it may have diverged and the probes of recorded steps, reads a model of one run, into which the run's
-row is copied. A run rounds otherwise than alone: a product of stacked matrices adds in another order.
+are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run that may have
+diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise than alone: a
+product of stacked matrices adds in another order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +24,10 @@ from ..config import RunConfig
 from ..model.data import Inputs, Tokens, make_task
 from ..model.flat import Flat, profile
 from ..model.init import initialise
+from ..model.sites import untapped
 from ..model.transformer import cross_entropy
 from . import probes
-from .captured import WARM_UP, Captured, Replayed, kept
+from .captured import WARM_UP, Replayed, kept
 from .divergence import DivergenceGuard
 from .eager import EPS
 from .engine import Batch, Unsupported
@@ -48,19 +50,19 @@ class Stack:
         self.of = torch.tensor([list(seeds).index(c.data_seed) for c in configs], device=device)
         self.model, _ = begin(self.config)
         flat = Flat(self.model, torch.device("cpu"))
-        scales, rows, self.starts = probes.NormScales(self.model, flat), [], []
+        rows, tap = list[Tensor](), probes.Recorder(("stream",))
         for config, task in zip(configs, self.tasks, strict=True):
             initialise(self.model, config)
             profile(self.model, config, task)
             rows.append(flat.values.clone())
-            self.starts.append(scales.present())
+        self.model(self.tasks[0].tensors(0, torch.device("cpu"))[0], tap)
+        self.shapes = [x.shape for x in tap.seen["stream"]]
         self.model.to(device)
         self.flat = Flat(self.model, device)
         self.values = torch.stack(rows).to(device)
         self.grads, self.means, self.squares = (torch.zeros_like(self.values) for _ in range(3))
-        first = self.flat.values.data_ptr()
         self.places = {  # a shared module comes once, a tied weight twice
-            name: ((p.data_ptr() - first) // p.element_size(), p.shape)
+            name: (p.storage_offset(), p.shape)
             for where, module in self.model.named_modules()
             for name, p in module.named_parameters(prefix=where, recurse=False)
         }
@@ -68,7 +70,8 @@ class Stack:
         self.cuts = sorted(ends | {0, len(self.flat.values)})
         self.batch: Batch | None = None
         self.replayed = Replayed(device, WARM_UP)
-        self.engine = Captured(self.config, self.model, self.flat)
+        self.scales = probes.NormScales(self.model, self.flat, self.values)
+        self.blocks = self.values[:, : self.flat.blocks.numel()].view(-1, *self.flat.blocks.shape)
 
     def load(self, row: int) -> None:
         """Copy a run's parameters and gradients into the model of one run."""
@@ -83,45 +86,44 @@ class Stack:
         )
         return inputs, targets
 
-    def losses(self, values: Tensor, batch: Batch) -> Tensor:
-        """[n] losses of each run's batch, by parameters [n, P]."""
+    def losses(self, values: Tensor, batch: Batch, zeros: list[Tensor]) -> tuple[Tensor, Any]:
+        """[n] losses of each run's batch, by parameters [n, P]; with `zeros`, also what a recorder sees."""
 
-        def one(row: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        def one(row: Tensor, inputs: Tensor, targets: Tensor, zeros: list[Tensor]) -> Any:
             parts = row.split([end - at for at, end in pairwise(self.cuts)])
             at = dict(zip(self.cuts, parts, strict=False))
             params = {name: at[start].view(shape) for name, (start, shape) in self.places.items()}
-            logits = functional_call(self.model, params, (inputs,), tie_weights=False)
-            return cross_entropy(logits, targets)
+            tap = probes.AddingRecorder(self.config, zeros) if zeros else untapped
+            logits = functional_call(self.model, params, (inputs, tap), tie_weights=False)
+            return cross_entropy(logits, targets), dict(tap.seen) if zeros else {}
 
-        return torch.vmap(one)(values, *batch)
+        return torch.vmap(one)(values, *batch, zeros)
 
-    def _pass(self, batch: Batch) -> Tensor:
-        """[2, n] losses and norms of the gradients, which are then in the stack."""
-        values = self.values.detach().requires_grad_()
-        losses = self.losses(values, batch)
-        self.grads.copy_(torch.autograd.grad(losses.sum(), values)[0])
-        return torch.stack((losses.detach(), torch.linalg.vector_norm(self.grads, dim=1))).double()
+    def _pass(self, batch: Batch, watched: bool) -> Tensor:
+        """[n, 2] or [n, 3 + probes x rows] the `numbers_of` each run; the gradients are then in the stack."""
+        values, shapes = self.values.detach().requires_grad_(), self.shapes if watched else []
+        zeros = [values.new_zeros(len(values), *it, requires_grad=True) for it in shapes]
+        losses, seen = self.losses(values, batch, zeros)
+        grads, *at_stream = torch.autograd.grad(losses.sum(), [values, *zeros])
+        self.grads.copy_(grads)
+        head = torch.stack((losses.detach(), torch.linalg.vector_norm(grads, dim=1)), 1).double()
+        if not watched:
+            return head
+        more = probes.probe_rows(self.config, self.flat, self.scales, seen, grads, at_stream)
+        return torch.cat((head, more), 1)
 
-    def step(self, batch: Batch) -> list[list[float]]:
-        """Losses and norms of the gradients of all runs."""
+    def step(self, batch: Batch, watched: bool) -> NDArray[np.float64]:
+        """The numbers of `_pass`."""
         batch = self.batch = kept(self.batch, batch)
-        return self.replayed(lambda: self._pass(batch)).tolist()
+        return self.replayed(lambda watched: self._pass(batch, watched), watched).numpy()
 
     @torch.no_grad()
     def evaluate(self, batch: Batch) -> list[float]:
         """The loss of each run's batch in evaluation mode."""
         self.model.eval()
-        losses = self.losses(self.values, batch).tolist()
+        losses = self.losses(self.values, batch, [])[0].tolist()
         self.model.train()
         return losses
-
-    def seen(self, row: int) -> tuple[NDArray[np.float64], float]:
-        """A run's probes [probes, L+1] of the last step, without the update ratio; the RMS of its logits."""
-        assert self.batch is not None
-        self.load(row)
-        self.engine.scales.start = self.starts[row]
-        self.engine.step((self.batch[0][row], self.batch[1][row]), True)
-        return self.engine.layers(), finite_or_inf(self.engine.logit_rms())
 
     @torch.no_grad()
     def move(self, lr: Sequence[float], scale: Sequence[float], taken: int) -> None:
@@ -149,36 +151,35 @@ def together(
         ]
         held = [it for task in stack.distinct if (it := task.held_out()) is not None]
         usual = [stack.spread(held)] if held else []
-        more = zip(
-            *(task.last_held_out(c.held_out_batches) for task in stack.distinct), strict=True
-        )
-        at_last = [stack.spread(batches) for batches in more]
-        parameters = sum(p.numel() for p in stack.model.parameters())
-        for i, (config, task) in enumerate(zip(configs, stack.tasks, strict=True)):
-            numbers = parameters, task.chance, task.floor
-            yield i, Started(config, name_of(device), 1, *numbers, task.text, "stacked")
+        more = [task.last_held_out(c.held_out_batches) for task in stack.distinct]
+        at_last = [stack.spread(batches) for batches in zip(*more, strict=True)]
+        where, size = name_of(device), sum(p.numel() for p in stack.model.parameters())
+        for i, (config, it) in enumerate(zip(configs, stack.tasks, strict=True)):
+            yield i, Started(config, where, 1, size, it.chance, it.floor, it.text, "stacked")
         alive, last = list(range(len(configs))), max(c.steps, 1) - 1
         for step in range(last + 1):
-            losses, norms = stack.step(stack.spread([task.batch(step) for task in stack.distinct]))
+            batch, watched = stack.spread([it.batch(step) for it in stack.distinct]), step in record
+            numbers = stack.step(batch, watched)
+            losses, norms = numbers[:, :2].T.tolist()
             bad = {i: it for i in alive if (it := guards[i].check(step, losses[i], norms[i]))}
-            seen = {i: stack.seen(i) for i in alive} if step in record else {}
+            layers = probes.layers_of(c, numbers[:, 3:], stack.scales) if watched else None
             lr = [lr_at(config, step) for config in configs]
             if c.steps:
-                before = stack.values.clone() if seen else stack.values
+                before = stack.blocks.clone() if watched else None
                 clips = [(config.clip, norm) for config, norm in zip(configs, norms, strict=True)]
-                stack.move(
-                    lr, [k / n if k is not None and n > k else 1.0 for k, n in clips], step + 1
-                )
-                for i in seen.keys() - bad.keys():
-                    stack.load(i)
-                    blocks = before[i, : stack.flat.blocks.numel()].view_as(stack.flat.blocks)
-                    probes.add_update_ratio(c, seen[i][0], stack.flat, blocks)
+                scale = [k / n if k is not None and n > k else 1.0 for k, n in clips]
+                stack.move(lr, scale, step + 1)
+                if layers is not None and before is not None:
+                    as_before = layers[list(bad)]  # they end before their update
+                    probes.add_update_ratio(c, layers, stack.blocks, before)
+                    layers[list(bad)] = as_before
             read = at_last if step == last else usual if step in held_out_at(c) else []
             held_out = [fmean(each) for each in zip(*map(stack.evaluate, read), strict=True)]
             for i in alive:
-                layers, logit_rms = seen.get(i, (None, None))
+                seen = None if layers is None else layers[i]
+                rms = finite_or_inf(float(numbers[i, 2])) if watched else None
                 evaluation = finite_or_inf(held_out[i]) if held_out and i not in bad else None
-                yield i, Step(step, losses[i], lr[i], norms[i], layers, evaluation, logit_rms)
+                yield i, Step(step, losses[i], lr[i], norms[i], seen, evaluation, rms)
                 if i in bad:
                     yield i, bad[i]
                 if i in bad or step == last:
