@@ -180,7 +180,8 @@ def name_of(device: torch.device) -> str:
     """A device as results name it: "cpu", or a GPU as in `on_gpu`."""
     if device.type != "cuda":
         return device.type
-    return on_gpu(torch.cuda.get_device_name(device), torch.backends.cuda.matmul.allow_tf32)
+    tf32 = bool(torch.backends.cuda.matmul.allow_tf32)
+    return on_gpu(torch.cuda.get_device_name(device), tf32)
 
 
 def _chosen(config: RunConfig) -> tuple[torch.device, str]:

@@ -95,7 +95,7 @@ class Stack:
             params = {name: at[start].view(shape) for name, (start, shape) in self.places.items()}
             tap = probes.AddingRecorder(self.config, zeros) if zeros else untapped
             logits = functional_call(self.model, params, (inputs, tap), tie_weights=False)
-            return cross_entropy(logits, targets), dict(tap.seen) if zeros else {}
+            return cross_entropy(logits, targets), dict(getattr(tap, "seen", {}))
 
         return torch.vmap(one)(values, *batch, zeros)
 

@@ -36,6 +36,7 @@ class GivenGradients(Stacks):
         self.given = list(gradients)
 
     def gradients(self, recorder: Recorder, site: str) -> Tensor:
+        """Those that are given, [n, ...]."""
         return torch.stack(self.given)
 
     def _stack(self, name: str, tensors: list[Tensor]) -> Tensor:
