@@ -32,11 +32,7 @@ class Gpu:
 def gpus() -> tuple[Gpu, ...]:
     """The CUDA GPUs of this machine that this process may use, none without a PyTorch built for them; found
     without loading PyTorch."""
-    torch = find_spec("torch")
-    if torch is None or torch.origin is None:
-        return ()
-    version = Path(torch.origin).with_name("version.py")
-    if not version.exists() or not re.search(r"^cuda\b.*=\s*['\"]", version.read_text(), re.M):
+    if _built("cuda") is None:
         return ()
     try:
         return read_gpus(ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1"))
@@ -65,6 +61,18 @@ def has_gpu() -> bool:
     return bool(gpus())
 
 
-def on_gpu(name: str) -> str:
-    """The device of a run on the GPU of this name."""
-    return f"cuda: {name}"
+def on_gpu(name: str, tf32: bool = False) -> str:
+    """The device of a run on the GPU of this name, with what else its digits depend on: PyTorch's version,
+    and whether products of matrices were in TF32. "cuda: NVIDIA H200, PyTorch 2.11.0+cu130"."""
+    return f"cuda: {name}, PyTorch {_built('__version__')}" + ", TF32" * tf32
+
+
+@cache
+def _built(name: str) -> str | None:
+    """What PyTorch's version.py says of a name, read without loading PyTorch; None for nothing."""
+    torch = find_spec("torch")
+    path = Path(torch.origin).with_name("version.py") if torch and torch.origin else None
+    if path is None or not path.exists():
+        return None
+    found = re.search(rf"^{name}\b.*=\s*['\"]([^'\"]+)", path.read_text(), re.M)
+    return found and found[1]

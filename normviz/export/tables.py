@@ -63,7 +63,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("runs", "floor", "number", "nats per token", "lowest reachable loss; empty where unknown",
            STORE),
     Column("runs", "parameters", "integer", "numbers", "learned numbers of the model", STORE),
-    Column("runs", "device", "text", "-", "cpu, or cuda and the GPU's name", STORE),
+    Column("runs", "device", "text", "-", "cpu, or the GPU's name, with PyTorch's version and TF32 if it "
+           "was on", STORE),
     Column("runs", "engine", "text", "-", "what computed the steps: eager, tape, captured or stacked", STORE),
     Column("runs", "threads", "integer", "threads", "CPU threads of the run", STORE),
     Column("runs", "text", "text", "-", "SHA-256 of the text that the task reads; empty without one",

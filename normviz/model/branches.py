@@ -29,16 +29,30 @@ class Dropout(nn.Module):
     are attention and FFN of block b.
     """
 
+    factors: Tensor | None
+    """The mask, where a captured step reads it; `draw` fills it before each."""
+
     def __init__(self, p: float, seed: int, site: int, clock: Clock) -> None:
         super().__init__()
         self.p, self.seed, self.name, self.clock = p, seed, f"dropout:{site}", clock
+        self.drawn_at = -1
+        self.register_buffer("factors", None, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """[...] to [...]; in evaluation, and where p is 0, x itself."""
         if self.p == 0.0 or not self.training:
             return x
-        mask = torch.from_numpy(self.mask(x.numel())).to(x.device)
-        return x * mask.view(x.shape)
+        if self.factors is None or self.factors.shape != x.shape:
+            self.factors, self.drawn_at = torch.empty_like(x), -1
+        self.draw()
+        return x * self.factors
+
+    def draw(self) -> None:
+        """Draw the factors of the present step, where it has not been done."""
+        if self.factors is not None and self.drawn_at != self.clock.step:
+            self.drawn_at = self.clock.step
+            drawn = torch.from_numpy(self.mask(self.factors.numel()))
+            self.factors.copy_(drawn.view(self.factors.shape), non_blocking=True)
 
     def mask(self, size: int) -> NDArray[np.float32]:
         """The factors [size] of the present step: 0 or 1 / (1 - p)."""

@@ -168,9 +168,14 @@ class Transformer(nn.Module):
 
         With a z-loss its gradient is that of both, and its value that of the cross-entropy alone.
         """
-        logits, wanted = self(tokens, tap).flatten(0, 1), targets.flatten()
-        loss = F.cross_entropy(logits, wanted, ignore_index=IGNORED)
+        logits = self(tokens, tap)
+        loss = cross_entropy(logits, targets)
         if self.zloss == 0.0:
             return loss
-        z = self.zloss * torch.logsumexp(logits[wanted != IGNORED], -1).square().mean()
+        z = self.zloss * torch.logsumexp(logits[targets != IGNORED], -1).square().mean()
         return loss + (z - z.detach())
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean in nats of targets [B, T] over the counted positions of logits [B, T, V], a scalar."""
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)

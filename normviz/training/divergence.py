@@ -11,6 +11,7 @@ runs into NaN within 60 steps, in its backward pass; the attention written out h
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -30,10 +31,17 @@ TIMES_EMBEDDING = 100.0
 
 
 class DivergenceGuard:
-    """Checks every step after its backward pass and before its update."""
+    """Checks every step after its backward pass and before its update. `load` is called before it looks for
+    the layer, where the model has to get the run's parameters and gradients first."""
 
-    def __init__(self, model: Transformer, flat: Flat, task: Task) -> None:
-        self.model, self.flat, self.task = model, flat, task
+    def __init__(
+        self,
+        model: Transformer,
+        flat: Flat,
+        task: Task,
+        load: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.model, self.flat, self.task, self.load = model, flat, task, load
         self.layers = len(model.blocks) if isinstance(model, Recurrent) else 1
         self.began: Diverged | None = None
         self.losses: list[float] = []
@@ -60,6 +68,7 @@ class DivergenceGuard:
     @torch.no_grad()
     def _forward(self, step: int) -> tuple[list[Tensor], Tensor]:
         """The stream after the embedding and each block, and the loss, on a step's batch."""
+        self.load()
         inputs, targets = self.task.tensors(step, self.flat.values.device)
         tap = Recorder(("stream",))
         loss = self.model.loss(inputs, targets, tap)

@@ -36,23 +36,29 @@ class Eager(Engine):
         self.optimizer = Optimizer(config, model, flat)
         self.stacks = probes.Stacks()
         self.scales = probes.NormScales(model, flat)
-        self.tap: probes.Recorder | None = None
+        self.numbers: NDArray[np.float64] = np.empty(0)
 
     def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
-        self.tap = probes.site_recorder(self.config) if watched else None
-        loss = backward(self.model, self.flat, batch, self.tap or untapped)
-        size = torch.linalg.vector_norm(self.flat.grads)
-        both = torch.stack((loss.double(), size.double())).tolist()  # a GPU is waited for once
-        return both[0], both[1]
+        self.numbers = self.numbers_of(batch, watched).cpu().numpy()  # a GPU is waited for once
+        return float(self.numbers[0]), float(self.numbers[1])
+
+    def numbers_of(self, batch: Batch, watched: bool) -> Tensor:
+        """A forward and backward pass. Returns [2] the loss and the norm of the gradients, and if watched the
+        RMS of the logits and all probes after it, [3 + probes x rows], float64."""
+        tap = probes.site_recorder(self.config) if watched else None
+        loss = backward(self.model, self.flat, batch, tap or untapped)
+        head = [loss, torch.linalg.vector_norm(self.flat.grads)]
+        if tap is None:
+            return torch.stack(head).double()
+        seen = probes.StepTensors(self.config, self.flat, tap, self.scales, self.stacks)
+        head.append(tap.reduced("logits")[0].view(()))
+        return torch.cat((torch.stack(head).double(), probes.probe_tensor(seen).flatten()))
 
     def layers(self) -> NDArray[np.float64]:
-        assert self.tap is not None
-        seen = probes.StepTensors(self.config, self.flat, self.tap, self.scales, self.stacks)
-        return probes.probe_values(seen)
+        return probes.layers_of(self.config, self.numbers[3:], self.scales)
 
     def logit_rms(self) -> float:
-        assert self.tap is not None
-        return self.tap.reduced("logits")[0].item()
+        return float(self.numbers[2])
 
     def update(
         self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
@@ -60,7 +66,7 @@ class Eager(Engine):
         before = None if layers is None else self.stacks.copy("before", self.flat.blocks)
         update(config, self.optimizer, self.flat, lr, grad_norm)
         if layers is not None and before is not None:
-            probes.add_update_ratio(self.config, layers, self.flat, before)
+            probes.add_update_ratio(self.config, layers, self.flat.blocks, before)
 
     def evaluate(self, batch: Batch) -> float:
         self.model.eval()

@@ -15,7 +15,7 @@ from ..observed import Settings
 class Started:
     """First event. `chance` and `floor` in nats; `text` is the SHA-256 of the text that a task reads.
 
-    `device` is "cpu", or a GPU with its name, as in "cuda: NVIDIA H200".
+    `device` is "cpu", or a GPU with PyTorch's version, as in "cuda: NVIDIA H200, PyTorch 2.11.0+cu130".
     `engine` computes the steps: "eager", "tape", "captured" or "stacked". `why` says why the wanted one does
     not run this config here, and where a machine has a GPU, why this device; else "".
     """

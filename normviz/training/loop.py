@@ -177,8 +177,11 @@ def find_device(name: str) -> torch.device:
 
 
 def name_of(device: torch.device) -> str:
-    """A device as results name it: "cpu", or a GPU with its name."""
-    return on_gpu(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type
+    """A device as results name it: "cpu", or a GPU as in `on_gpu`."""
+    if device.type != "cuda":
+        return device.type
+    tf32 = bool(torch.backends.cuda.matmul.allow_tf32)
+    return on_gpu(torch.cuda.get_device_name(device), tf32)
 
 
 def _chosen(config: RunConfig) -> tuple[torch.device, str]:

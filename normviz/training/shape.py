@@ -18,7 +18,8 @@ def shape_of(config: RunConfig) -> str | None:
     if c.family != "decoder" or c.optimizer != "adamw" or not c.moves_alike:
         return None
     scheme = SCHEMES[c.scheme]
-    is_bound = scheme.constraint != "none" or scheme.slots(Place(1, 1, "attention")).spectral
+    slots = scheme.slots(Place(1, 1, "attention"))
+    is_bound = scheme.constraint != "none" or slots.spectral or slots.branch_gain.ramp
     if is_bound or c.dropout or c.zloss or c.norm in ("batchnorm", "powernorm", "tapernorm"):
         return None
     return str([getattr(c, name) for name in RunConfig.model_fields if name not in FREE])

@@ -1,31 +1,33 @@
 """Runs of one shape as one computation: every parameter is a tensor [n, ...] with a run in each row.
 
 A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
-are [n, 256, 32], in as many kernels. All runs take each step together. What belongs to one run, the guard
-where it may have diverged and the probes of recorded steps, reads a model of one run, into which the run's
-row is copied. A run rounds otherwise than alone: a product of stacked matrices adds in another order.
+are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run that may have
+diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise than alone: a
+product of stacked matrices adds in another order.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 
 from ..config import RunConfig
-from ..model.data import Inputs, Task, Tokens, make_task
+from ..model.data import Inputs, Tokens, make_task
 from ..model.flat import Flat, profile
-from ..model.gains import Multiplier
 from ..model.init import initialise
-from ..model.transformer import Transformer
+from ..model.sites import untapped
+from ..model.transformer import cross_entropy
 from . import probes
-from .captured import WARM_UP, Captured, Replayed
+from .captured import WARM_UP, Replayed, kept
 from .divergence import DivergenceGuard
 from .eager import EPS
 from .engine import Batch, Unsupported
@@ -33,17 +35,6 @@ from .events import Event, Finished, Started, Step
 from .loop import begin, finite_or_inf, memory_errors, name_of
 from .schedule import held_out_at, lr_at
 from .shape import shape_of
-
-
-class Loss(nn.Module):
-    """A model whose forward pass gives its loss, for `functional_call`."""
-
-    def __init__(self, model: Transformer) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        return self.model.loss(inputs, targets)
 
 
 class Stack:
@@ -58,42 +49,31 @@ class Stack:
         self.tasks, self.distinct = [seeds[c.data_seed] for c in configs], list(seeds.values())
         self.of = torch.tensor([list(seeds).index(c.data_seed) for c in configs], device=device)
         self.model, _ = begin(self.config)
-        if any(isinstance(it, Multiplier) and it.gain.ramp for it in self.model.modules()):
-            raise Unsupported("a stack has no gain that changes with the step")
-        flat, rows = Flat(self.model, torch.device("cpu")), []
+        flat = Flat(self.model, torch.device("cpu"))
+        rows, tap = list[Tensor](), probes.Recorder(("stream",))
         for config, task in zip(configs, self.tasks, strict=True):
             initialise(self.model, config)
             profile(self.model, config, task)
             rows.append(flat.values.clone())
+        self.model(self.tasks[0].tensors(0, torch.device("cpu"))[0], tap)
+        self.shapes = [x.shape for x in tap.seen["stream"]]
         self.model.to(device)
         self.flat = Flat(self.model, device)
         self.values = torch.stack(rows).to(device)
         self.grads, self.means, self.squares = (torch.zeros_like(self.values) for _ in range(3))
-        self.leaves, self.module = self._leaves(), Loss(self.model)
-        self.fixed = dict(self.module.named_buffers())
+        self.places = {  # a shared module comes once, a tied weight twice
+            name: (p.storage_offset(), p.shape)
+            for where, module in self.model.named_modules()
+            for name, p in module.named_parameters(prefix=where, recurse=False)
+        }
+        ends = {end for at, shape in self.places.values() for end in (at, at + shape.numel())}
+        self.cuts = sorted(ends | {0, len(self.flat.values)})
+        self.batch: Batch | None = None
         self.replayed = Replayed(device, WARM_UP)
-        self.given: Batch | None = None
-        self.engine = Captured(self.config, self.model, self.flat)
-        self.starts = list[NDArray[np.float64]]()
-        for row in range(len(configs)):
-            self.copy(row)
-            self.starts.append(self.engine.scales.present())
+        self.scales = probes.NormScales(self.model, self.flat, self.values)
+        self.blocks = self.values[:, : self.flat.blocks.numel()].view(-1, *self.flat.blocks.shape)
 
-    def _leaves(self) -> dict[str, Tensor]:
-        """Each parameter of all runs as one leaf [n, ...] whose gradient lies in the stack."""
-        first, made, leaves = self.flat.values.data_ptr(), dict[int, Tensor](), dict[str, Tensor]()
-        # A shared module comes once, a tied weight twice.
-        for where, module in self.model.named_modules():
-            for name, p in module.named_parameters(prefix=where, recurse=False):
-                at = (p.data_ptr() - first) // p.element_size()
-                if at not in made or made[at].shape[1:] != p.shape:
-                    part = slice(at, at + p.numel())
-                    made[at] = self.values[:, part].view(-1, *p.shape).detach().requires_grad_()
-                    made[at].grad = self.grads[:, part].view(made[at].shape)
-                leaves[f"model.{name}"] = made[at]
-        return leaves
-
-    def copy(self, row: int) -> None:
+    def load(self, row: int) -> None:
         """Copy a run's parameters and gradients into the model of one run."""
         self.flat.values.copy_(self.values[row])
         self.flat.grads.copy_(self.grads[row])
@@ -106,51 +86,44 @@ class Stack:
         )
         return inputs, targets
 
-    def _losses(self, batch: Batch) -> Tensor:
-        def one(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-            return functional_call(self.module, (params, self.fixed), (x, y), tie_weights=False)
+    def losses(self, values: Tensor, batch: Batch, zeros: list[Tensor]) -> tuple[Tensor, Any]:
+        """[n] losses of each run's batch, by parameters [n, P]; with `zeros`, also what a recorder sees."""
 
-        return torch.vmap(one)(self.leaves, *batch)
+        def one(row: Tensor, inputs: Tensor, targets: Tensor, zeros: list[Tensor]) -> Any:
+            parts = row.split([end - at for at, end in pairwise(self.cuts)])
+            at = dict(zip(self.cuts, parts, strict=False))
+            params = {name: at[start].view(shape) for name, (start, shape) in self.places.items()}
+            tap = probes.AddingRecorder(self.config, zeros) if zeros else untapped
+            logits = functional_call(self.model, params, (inputs, tap), tie_weights=False)
+            return cross_entropy(logits, targets), dict(getattr(tap, "seen", {}))
 
-    def _pass(self) -> Tensor:
-        """[2, n] losses and norms of the gradients, which are then in the stack."""
-        assert self.given is not None
-        self.grads.zero_()
-        losses = self._losses(self.given)
-        with warnings.catch_warnings():  # a leaf is a part of its run's row
-            warnings.filterwarnings("ignore", "grad and param do not obey the gradient layout")
-            losses.sum().backward()
-        return torch.stack((losses.detach(), torch.linalg.vector_norm(self.grads, dim=1))).double()
+        return torch.vmap(one)(values, *batch, zeros)
 
-    def step(self, batch: Batch) -> list[list[float]]:
-        """Losses and norms of the gradients of all runs."""
-        if self.given is None:
-            self.given = batch[0].clone(), batch[1].clone()
-        for mine, its in zip(self.given, batch, strict=True):
-            mine.copy_(its)
-        return self.replayed(self._pass).tolist()
+    def _pass(self, batch: Batch, watched: bool) -> Tensor:
+        """[n, 2] or [n, 3 + probes x rows] the `numbers_of` each run; the gradients are then in the stack."""
+        values, shapes = self.values.detach().requires_grad_(), self.shapes if watched else []
+        zeros = [values.new_zeros(len(values), *it, requires_grad=True) for it in shapes]
+        losses, seen = self.losses(values, batch, zeros)
+        grads, *at_stream = torch.autograd.grad(losses.sum(), [values, *zeros])
+        self.grads.copy_(grads)
+        head = torch.stack((losses.detach(), torch.linalg.vector_norm(grads, dim=1)), 1).double()
+        if not watched:
+            return head
+        more = probes.probe_rows(self.config, self.flat, self.scales, seen, grads, at_stream)
+        return torch.cat((head, more), 1)
+
+    def step(self, batch: Batch, watched: bool) -> NDArray[np.float64]:
+        """The numbers of `_pass`."""
+        batch = self.batch = kept(self.batch, batch)
+        return self.replayed(lambda watched: self._pass(batch, watched), watched).numpy()
 
     @torch.no_grad()
     def evaluate(self, batch: Batch) -> list[float]:
         """The loss of each run's batch in evaluation mode."""
         self.model.eval()
-        losses = self._losses(batch).tolist()
+        losses = self.losses(self.values, batch, [])[0].tolist()
         self.model.train()
         return losses
-
-    def seen(self, row: int) -> tuple[NDArray[np.float64], float]:
-        """A run's probes [probes, L+1] of the last step, without the update ratio; the RMS of its logits."""
-        assert self.given is not None
-        self.copy(row)
-        self.engine.scales.start = self.starts[row]
-        self.engine.step((self.given[0][row], self.given[1][row]), True)
-        return self.engine.layers(), finite_or_inf(self.engine.logit_rms())
-
-    def add_update_ratio(self, row: int, layers: NDArray[np.float64], before: Tensor) -> None:
-        """Write it into a run's probes; `before` [P] holds its parameters before the update."""
-        self.flat.values.copy_(self.values[row])
-        blocks = before[: self.flat.blocks.numel()].view(self.flat.blocks.shape)
-        probes.add_update_ratio(self.config, layers, self.flat, blocks)
 
     @torch.no_grad()
     def move(self, lr: Sequence[float], scale: Sequence[float], taken: int) -> None:
@@ -165,70 +138,52 @@ class Stack:
         self.values.sub_(self.means.div(root).mul_(each[0] / (1 - c.beta1**taken)))
 
 
-class Guard(DivergenceGuard):
-    """Copies its run's row before it looks for the layer."""
-
-    def __init__(self, stack: Stack, row: int, task: Task) -> None:
-        super().__init__(stack.model, stack.flat, task)
-        self.stack, self.row = stack, row
-
-    def _forward(self, step: int) -> tuple[list[Tensor], Tensor]:
-        self.stack.copy(self.row)
-        return super()._forward(step)
-
-
 def together(
-    configs: Sequence[RunConfig],
-    device: torch.device,
-    record: Collection[int] = (),
+    configs: Sequence[RunConfig], device: torch.device, record: Collection[int] = ()
 ) -> Iterator[tuple[int, Event]]:
     """Train runs of one shape on a device. Yields the events of `train` of each with its index, without what
     a model writes. Raises Unsupported, and OutOfMemory."""
     with memory_errors(device):
-        yield from _together(configs, device, record)
-
-
-def _together(
-    configs: Sequence[RunConfig],
-    device: torch.device,
-    record: Collection[int],
-) -> Iterator[tuple[int, Event]]:
-    stack, c = Stack(configs, device), configs[0]
-    guards = [Guard(stack, row, task) for row, task in enumerate(stack.tasks)]
-    evaluated = held_out_at(c)
-    held = [it for task in stack.distinct if (it := task.held_out()) is not None]
-    held_out = stack.spread(held) if held else None
-    more = zip(*(task.last_held_out(c.held_out_batches) for task in stack.distinct), strict=True)
-    at_last = [stack.spread(batches) for batches in more]
-    parameters = sum(p.numel() for p in stack.model.parameters())
-    for i, (config, task) in enumerate(zip(configs, stack.tasks, strict=True)):
-        started = name_of(device), 1, parameters, task.chance, task.floor, task.text, "stacked"
-        yield i, Started(config, *started)
-    alive = list(range(len(configs)))
-    for step in range(max(c.steps, 1)):
-        batch = stack.spread([task.batch(step) for task in stack.distinct])
-        losses, norms = stack.step(batch)
-        bad = {i: it for i in alive if (it := guards[i].check(step, losses[i], norms[i]))}
-        seen = {i: stack.seen(i) for i in alive} if step in record else {}
-        lr = [lr_at(config, step) for config in configs]
-        if c.steps:
-            before = stack.values.clone() if seen else stack.values
-            clips = [(config.clip, norm) for config, norm in zip(configs, norms, strict=True)]
-            stack.move(lr, [k / n if k is not None and n > k else 1.0 for k, n in clips], step + 1)
-            for i in seen.keys() - bad.keys():
-                stack.add_update_ratio(i, seen[i][0], before[i])
-        its = None
-        if held_out is not None and step in evaluated:
-            read = at_last if step + 1 >= c.steps else [held_out]
-            its = [fmean(losses) for losses in zip(*map(stack.evaluate, read), strict=True)]
-        for i in list(alive):
-            layers, logit_rms = seen.get(i, (None, None))
-            evaluation = None if its is None or i in bad else finite_or_inf(its[i])
-            yield i, Step(step, losses[i], lr[i], norms[i], layers, evaluation, logit_rms)
-            if i in bad:
-                yield i, bad[i]
-            if i in bad or step + 1 >= c.steps:
-                yield i, Finished(step + 1 if c.steps else 0)
-        alive = [i for i in alive if i not in bad]
-        if not alive:
-            return
+        stack, c = Stack(configs, device), configs[0]
+        guards = [
+            DivergenceGuard(stack.model, stack.flat, task, partial(stack.load, row))
+            for row, task in enumerate(stack.tasks)
+        ]
+        held = [it for task in stack.distinct if (it := task.held_out()) is not None]
+        usual = [stack.spread(held)] if held else []
+        more = [task.last_held_out(c.held_out_batches) for task in stack.distinct]
+        at_last = [stack.spread(batches) for batches in zip(*more, strict=True)]
+        where, size = name_of(device), sum(p.numel() for p in stack.model.parameters())
+        for i, (config, it) in enumerate(zip(configs, stack.tasks, strict=True)):
+            yield i, Started(config, where, 1, size, it.chance, it.floor, it.text, "stacked")
+        alive, last = list(range(len(configs))), max(c.steps, 1) - 1
+        for step in range(last + 1):
+            batch, watched = stack.spread([it.batch(step) for it in stack.distinct]), step in record
+            numbers = stack.step(batch, watched)
+            losses, norms = numbers[:, :2].T.tolist()
+            bad = {i: it for i in alive if (it := guards[i].check(step, losses[i], norms[i]))}
+            layers = probes.layers_of(c, numbers[:, 3:], stack.scales) if watched else None
+            lr = [lr_at(config, step) for config in configs]
+            if c.steps:
+                before = stack.blocks.clone() if watched else None
+                clips = [(config.clip, norm) for config, norm in zip(configs, norms, strict=True)]
+                scale = [k / n if k is not None and n > k else 1.0 for k, n in clips]
+                stack.move(lr, scale, step + 1)
+                if layers is not None and before is not None:
+                    as_before = layers[list(bad)]  # they end before their update
+                    probes.add_update_ratio(c, layers, stack.blocks, before)
+                    layers[list(bad)] = as_before
+            read = at_last if step == last else usual if step in held_out_at(c) else []
+            held_out = [fmean(each) for each in zip(*map(stack.evaluate, read), strict=True)]
+            for i in alive:
+                seen = None if layers is None else layers[i]
+                rms = finite_or_inf(float(numbers[i, 2])) if watched else None
+                evaluation = finite_or_inf(held_out[i]) if held_out and i not in bad else None
+                yield i, Step(step, losses[i], lr[i], norms[i], seen, evaluation, rms)
+                if i in bad:
+                    yield i, bad[i]
+                if i in bad or step == last:
+                    yield i, Finished(step + 1 if c.steps else 0)
+            alive = [i for i in alive if i not in bad]
+            if not alive:
+                return

@@ -33,7 +33,12 @@ def test_a_peer_has_a_ratio_and_one_that_is_not_installed_is_named(
     first = next(iter(speed.PEERS))
     peers = {first: speed.PEERS[first], "other": ("a_package_not_there", speed.gpt2)}
     monkeypatch.setattr(speed, "PEERS", peers)
+    asked, train = set[object](), speed.train
+    monkeypatch.setattr(
+        speed, "train", lambda *of, **more: asked.add(more["device"]) or train(*of, **more)
+    )
     head, size_line, *rows, share, missing = speed.measure(1).splitlines()
+    assert asked == {"cpu"}  # as its peers, and its clock
     assert head.startswith("speed: 1 rounds")
     assert re.match(r"small: engine (eager|tape)", size_line)
     ours = [speed.OURS, f"{speed.OURS} Post-LN", f"{speed.OURS} no probes"]

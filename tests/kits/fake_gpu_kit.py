@@ -102,7 +102,7 @@ class Watch(TorchDispatchMode):
             return func(*args, **kwargs)
 
 
-def moved(model: nn.Module) -> None:
+def moved(model: nn.Module, *_: object) -> nn.Module:
     """What `model.to(device)` does: parameters and buffers, and nothing else."""
     new: dict[int, nn.Parameter] = {}
     for module in model.modules():
@@ -118,6 +118,7 @@ def moved(model: nn.Module) -> None:
         for name, b in module._buffers.items():
             if b is not None:
                 module._buffers[name] = torch.empty(b.shape, device=DEVICE, dtype=b.dtype)
+    return model
 
 
 @contextlib.contextmanager

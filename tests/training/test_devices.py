@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 
 from normviz import RunConfig
 from normviz.config import ConfigError, device_of, engine_of, estimated_seconds
-from normviz.cores import Gpu, read_gpus
+from normviz.cores import Gpu, on_gpu, read_gpus
 from normviz.training import loop
 from normviz.training.eager import Eager
 from normviz.training.events import OutOfMemory, Started
@@ -72,6 +74,25 @@ def test_the_sentence_on_a_missing_gpu_quotes_pytorch(monkeypatch: pytest.Monkey
     monkeypatch.setattr(loop, "_no_gpu", lambda: " (the driver is too old)")
     with pytest.raises(ConfigError, match=r"can use \(the driver is too old\): choose auto"):
         find_device("cuda")
+
+
+def test_what_pytorch_says_on_its_gpu_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_available() -> bool:
+        warnings.warn("The driver is too old (found version 11). Please update", stacklevel=1)
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    assert loop._no_gpu.__wrapped__() == " (The driver is too old (found version 11))"
+
+
+def test_a_gpu_that_runs_no_kernel_of_this_pytorch_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ones(*_: object, device: str) -> torch.Tensor:
+        raise RuntimeError(f"CUDA error: no kernel image is available on {device}\nCompile with")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "ones", ones)
+    said = loop._no_gpu.__wrapped__()
+    assert said == " (CUDA error: no kernel image is available on cuda)"
 
 
 def test_a_gpu_allows_larger_runs_and_has_limits_too() -> None:
@@ -149,7 +170,11 @@ def test_gpus_are_read_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_result_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H200")
-    assert loop.name_of(torch.device("cuda")) == "cuda: NVIDIA H200"
+    name = f"cuda: NVIDIA H200, PyTorch {torch.__version__}"
+    assert loop.name_of(torch.device("cuda")) == on_gpu("NVIDIA H200") == name
+    products = SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True))
+    monkeypatch.setattr(torch.backends, "cuda", products)
+    assert loop.name_of(torch.device("cuda")) == f"{name}, TF32"
     assert loop.name_of(torch.device("cpu")) == "cpu"
     started = Started(TINY, "cuda: NVIDIA H200", 1, 1, 1.0, None, None, "captured")
     assert started.is_on_gpu and not replace(started, device="cpu").is_on_gpu

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
-from fake_gpu_kit import trained, waits_inside
+from fake_gpu_kit import DEVICE, fake_gpu, moved, trained, waits_inside
+from torch import nn
 
 from normviz import RunConfig
 from normviz.catalog import NORMS, SCHEMES
 from normviz.model.gains import Shift
 from normviz.training.events import Finished, Step
 from normviz.training.loop import begin
+from normviz.training.stacked import together
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=1)
 
@@ -64,6 +67,14 @@ def test_the_host_waits_once_a_step() -> None:
     assert len(places) == 1 and places[0].startswith("training/eager.py"), waits
 
 
+def test_on_a_recorded_step_the_host_waits_three_times() -> None:
+    """For all numbers of the pass, for the norms' scales, and for the update ratio."""
+    marks, _ = trained(TINY.replace(steps=6, depth=4, dropout=0.1), record=range(6))
+    found = [seen for event, seen, _ in marks if isinstance(event, Step)]
+    waits = {it: n for it, n in (found[3] - found[2]).items() if it[0] != "to device"}
+    assert sum(waits.values()) == 3, waits
+
+
 def test_a_tensor_left_on_the_cpu_is_found() -> None:
     def forward(self: Shift, x: torch.Tensor) -> torch.Tensor:
         return x + torch.ones(x.shape[-1])
@@ -85,3 +96,16 @@ def _modules(key: str) -> list[torch.nn.Module]:
 def test_nothing_waits_inside_of_a_pass(key: str) -> None:
     """What a CUDA graph asks for, of one placement of each kind of stream."""
     assert waits_inside(TINY.replace(scheme=key), False) == {}
+
+
+def test_on_a_recorded_step_of_a_stack_the_host_waits_as_often_as_for_one_run() -> None:
+    waits = []
+    for n in (2, 5):
+        configs = [TINY.replace(steps=3, init_seed=i) for i in range(n)]
+        marks = []
+        with fake_gpu() as watch, mock.patch.object(nn.Module, "to", moved):
+            for i, event in together(configs, DEVICE, range(3)):
+                if i == 0 and isinstance(event, Step):
+                    marks.append(Counter(watch.found))
+        waits.append({it: n for it, n in (marks[1] - marks[0]).items() if it[0] != "to device"})
+    assert waits[0] == waits[1] and sum(waits[0].values()) == 3, waits

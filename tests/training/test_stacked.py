@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from normviz import RunConfig
+from normviz.catalog import SCHEMES
 from normviz.training.engine import Unsupported
 from normviz.training.events import Diverged, Event, Finished, Started, Step
 from normviz.training.loop import train
@@ -69,6 +70,17 @@ def test_runs_of_a_stack_are_those_runs_alone(shared: dict[str, Any]) -> None:
         alone = list(train(config, record=RECORD, engine="eager"))
         ends = [it if not isinstance(it, Finished) else Finished(it.steps) for it in alone]
         assert_alike(found[i], ends)
+
+
+KINDS = {it.streams: it.key for it in SCHEMES if shape_of(SMALL.replace(scheme=it.key)) is not None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", KINDS.values(), ids=KINDS.keys())
+def test_all_kinds_of_streams_are_probed_together(key: str) -> None:
+    configs = [SMALL.replace(scheme=key, init_seed=i, steps=2) for i in (0, 1)]
+    found = stacked(configs)
+    assert_alike(found[1], list(train(configs[1], record=RECORD, engine="eager")))
 
 
 def test_a_run_that_diverges_leaves_the_others_as_they_are() -> None:

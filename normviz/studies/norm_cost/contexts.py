@@ -17,7 +17,8 @@ from ...model.init import initialise
 from ...model.norms import BUILDERS
 from ...model.sites import untapped
 from ...model.transformer import Transformer
-from ...training.eager import Optimizer, backward, update
+from ...training.captured import Captured
+from ...training.eager import Eager
 from .result import CostSetting
 from .variants import BOTH, CASES, CONTROL, FORWARD, REFERENCE
 
@@ -71,22 +72,19 @@ def _both(
 
 
 def _model(variant: str, setting: CostSetting, device: torch.device) -> tuple[Transformer, Call]:
-    """A model and its training step, the same as in `training.train` without recorded layers."""
+    """A model and its training step by PyTorch, the same as in `training.train` without recorded layers."""
     config = setting.config()
     task = make_task(config)
     with _in_place_of_layernorm(variant):
         model = build(config, task.vocabulary)
     initialise(model, config)
     model.to(device)  # moves the buffers; the flat buffer below takes the parameters
-    flat = Flat(model, device)
-    optimizer = Optimizer(config, model, flat)
+    engine = (Captured if device.type == "cuda" else Eager)(config, model, Flat(model, device))
     numbers = count()
 
     def step() -> None:
-        loss = backward(model, flat, task.tensors(next(numbers), device), untapped)
-        norm = torch.linalg.vector_norm(flat.grads)
-        loss.item()
-        update(config, optimizer, flat, config.lr, norm.item())
+        _, norm = engine.step(task.tensors(next(numbers), device), False)
+        engine.update(config, config.lr, norm, None)
 
     return model, step
 

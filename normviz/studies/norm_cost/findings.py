@@ -12,9 +12,9 @@ BUSY = 0.7
 """A load average from which the sentence mentions other work."""
 
 
-LAUNCHING = (
-    "On this GPU the host starts each kernel: where it needs longer for that than the GPU for the kernel, "
-    "the times are those of starting kernels, and norms of as many kernels take as long."
+REPLAYED = (
+    "On this GPU a norm and a block are replays of their kernels, without the time that the host needs to "
+    "start each; a training step is that of the engine `captured`."
 )
 
 
@@ -31,7 +31,7 @@ def verdict(measurement: Measurement) -> str:
             f"The machine was busy with other work (load {measurement.load:g} just before)."
         )
     if measurement.setting.device == "cuda":
-        sentences.append(LAUNCHING)
+        sentences.append(REPLAYED)
     alone = measurement.row(LIBRARY, "alone")
     sentences.append(f"Alone, forward and backward, {_compared(measurement, alone)}.")
     return " ".join(sentences)

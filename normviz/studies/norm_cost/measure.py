@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from ...execution import TaskError
 from ...runs.store import Store
+from ...training.captured import WARM_UP
 from ...training.loop import find_device
 from . import stored_results
 from .contexts import EPS, calls
@@ -53,12 +54,16 @@ def measure(setting: CostSetting, store: Store) -> Iterator[Round | Measurement]
     _await_runs(store)
     torch.set_num_threads(setting.threads)
     made = {key: calls(key, setting, device) for key in KEYS}
-    table = [[made[key][case] for key in KEYS] for case in CASES]
     counted = {
         (key, *case): _counted(setting, key, case, made[key][case])
         for key in KEYS
         for case in CASES
     }
+    inside = [CALLS if device.type == "cuda" and context != "step" else 1 for context, _ in CASES]
+    table = [
+        [replay_of(made[key][case], n) if n > 1 else made[key][case] for key in KEYS]
+        for case, n in zip(CASES, inside, strict=True)
+    ]
     repeats = [[calibrate(call, device) for call in group] for group in table]
     rng = np.random.default_rng(0)
     began = time.perf_counter()
@@ -71,6 +76,7 @@ def measure(setting: CostSetting, store: Store) -> Iterator[Round | Measurement]
         _await_runs(store)
         rounds.append(one_round(table, repeats, device, rng))
     seconds = np.array(rounds).transpose(1, 2, 0)  # [cases, variants, rounds]
+    seconds /= np.array(inside)[:, None, None]
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     measurement = Measurement(
         setting=setting,
@@ -162,6 +168,24 @@ def _on_cuda(call: Call, repeats: int) -> float:
     end.record()
     end.synchronize()
     return start.elapsed_time(end) / 1e3  # from milliseconds
+
+
+CALLS = 20
+"""Calls that a GPU makes by one replay, so that their time is theirs and not that of starting them."""
+
+
+def replay_of(call: Call, n: int) -> Call:
+    """On a GPU, n calls as one replay of their kernels."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP):
+            call()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(n):
+            call()
+    return graph.replay
 
 
 def calibrate(call: Call, device: torch.device) -> int:

@@ -9,23 +9,24 @@ from .instruments import (
     INSTRUMENTS,
     NormScales,
     StepTensors,
-    add_norm_drift,
     add_update_ratio,
+    layers_of,
     probe_tensor,
-    probe_values,
     site_recorder,
 )
 from .recorder import Recorder, Stacks
+from .rows import AddingRecorder, probe_rows
 
 __all__ = [
     "INSTRUMENTS",
+    "AddingRecorder",
     "NormScales",
     "Recorder",
     "Stacks",
     "StepTensors",
-    "add_norm_drift",
     "add_update_ratio",
+    "layers_of",
+    "probe_rows",
     "probe_tensor",
-    "probe_values",
     "site_recorder",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ...catalog import FAMILIES, PROBES, SCHEMES
 from ...catalog.probes import recorded_by
@@ -25,9 +26,10 @@ SITES = ("stream", "skip", "branch_in", "branch_out")
 
 
 class NormScales:
-    """The learned norm scales of all blocks of a model, as they were before the first step."""
+    """The learned norm scales of all blocks of a model, as they were before the first step; or of n models
+    whose parameters are `rows` [n, P]."""
 
-    def __init__(self, model: Transformer, flat: Flat) -> None:
+    def __init__(self, model: Transformer, flat: Flat, rows: Tensor | None = None) -> None:
         size, first = flat.values.element_size(), flat.values.data_ptr()
         places: list[int] = []
         counts: list[int] = []
@@ -35,24 +37,26 @@ class NormScales:
             own = [((p.data_ptr() - first) // size, p.numel()) for p in scales(block)]
             places += [at + i for at, n in own for i in range(n)]
             counts.append(sum(n for _, n in own))
-        self.flat, self.places = flat, torch.tensor(places, device=flat.values.device).long()
+        self.values = flat.values if rows is None else rows
+        self.places = torch.tensor(places, device=flat.values.device).long()
         on_cpu = flat.values.device.type == "cpu"  # numpy gathers them in a third of the time
-        self.shared = (flat.values.numpy(), self.places.numpy()) if on_cpu else None
+        self.shared = (self.values.numpy(), self.places.numpy()) if on_cpu else None
         self.block = np.repeat(np.arange(len(counts)), counts)
         self.counts = np.maximum(counts, 1)
         self.start = self.present()
 
     def drift(self) -> NDArray[np.float64]:
-        """[L] RMS of the change of each block's scales since the start; 0 for a block without."""
+        """[L] or [n, L] RMS of the change of each block's scales since the start; 0 for a block without."""
         squares = np.square(self.present() - self.start)
-        return np.sqrt(np.bincount(self.block, squares, len(self.counts)) / self.counts)
+        sums = [np.bincount(self.block, of, len(self.counts)) for of in np.atleast_2d(squares)]
+        return np.sqrt(np.reshape(sums, (*squares.shape[:-1], -1)) / self.counts)
 
     def present(self) -> NDArray[np.float64]:
-        """The scales now, those of all blocks in one row."""
+        """The scales now, those of all blocks of a model in one row."""
         if self.shared:
             values, places = self.shared
-            return values[places].astype(np.float64)
-        return self.flat.values[self.places].cpu().numpy().astype(np.float64)
+            return values[..., places].astype(np.float64)
+        return self.values[..., self.places].cpu().numpy().astype(np.float64)
 
 
 @dataclass
@@ -136,7 +140,7 @@ def token_cosine(x: Tensor) -> Tensor:
     """
     x.div_(torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(1e-30))
     x.sub_(x.mean(2, keepdim=True))
-    spread = torch.linalg.vector_norm(x.flatten(2), dim=2).double().square_() / (x.shape[2] - 1)
+    spread = torch.linalg.vector_norm(x.flatten(2), dim=2).double().square() / (x.shape[2] - 1)
     return 1.0 - spread.mean(1)
 
 
@@ -224,20 +228,13 @@ def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:
     return {keys: of_layers(of) for keys, of in recurrent.INSTRUMENTS.items()}
 
 
-def probe_values(seen: StepTensors) -> NDArray[np.float64]:
-    """All probes of one step except the update ratio, [probes, L+1], those that the placement has; layers
-    that a probe does not have are NaN. Call it before clipping changes the gradients."""
-    layers = probe_tensor(seen).cpu().numpy()  # a GPU is waited for once
-    add_norm_drift(seen.config, layers, seen.scales)
-    return layers
-
-
 @torch.no_grad()
 def probe_tensor(seen: StepTensors) -> Tensor:
-    """`probe_values` on the model's device, [probes, L+1] float64, before `add_norm_drift`."""
+    """The probes of one step that the placement has, [probes, L+1] float64, without norm drift and update
+    ratio; layers that a probe does not have are NaN. Call it before clipping changes the gradients."""
     config, recorded = seen.config, keys_of(seen.config)
-    shape, device = (len(recorded), config.rows + 1), seen.flat.values.device
-    out = torch.full(shape, torch.nan, dtype=torch.float64, device=device)
+    shape, device = (config.rows + 1,), seen.flat.values.device
+    rows = [torch.full(shape, torch.nan, dtype=torch.float64, device=device)] * len(recorded)
     for keys, instrument in _instruments(config).items():
         if keys[0] not in recorded:
             continue
@@ -245,27 +242,32 @@ def probe_tensor(seen: StepTensors) -> Tensor:
         for key, value in zip(
             keys, values if isinstance(values, tuple) else (values,), strict=True
         ):
-            out[recorded.index(key), PROBES[key].first_layer :] = value
-    return out
+            before = (PROBES[key].first_layer, 0)
+            rows[recorded.index(key)] = pad(value.double(), before, value=torch.nan)
+    return torch.stack(rows)
 
 
-def add_norm_drift(config: RunConfig, layers: NDArray[np.float64], scales: NormScales) -> None:
-    """Write the RMS of the change of each block's learned norm scales since the start into `layers`
-    [probes, L+1], where it is recorded."""
+def layers_of(
+    config: RunConfig, numbers: NDArray[np.float64], scales: NormScales
+) -> NDArray[np.float64]:
+    """[..., probes, L+1] the probes in `numbers` [..., probes x (L+1)] of `probe_tensor`, with the RMS of the
+    change of each block's learned norm scales since the start, where that is recorded."""
+    layers = numbers.reshape(*numbers.shape[:-1], -1, config.rows + 1).copy()
     if "norm_drift" in keys_of(config):
-        layers[keys_of(config).index("norm_drift"), 1:] = scales.drift()
+        layers[..., keys_of(config).index("norm_drift"), 1:] = scales.drift()
+    return layers
 
 
 @torch.no_grad()
 def add_update_ratio(
-    config: RunConfig, layers: NDArray[np.float64], flat: Flat, before: Tensor
+    config: RunConfig, layers: NDArray[np.float64], blocks: Tensor, before: Tensor
 ) -> None:
-    """Write the update ratio into `layers` [probes, L+1], where it is recorded; arXiv:2309.14322.
+    """Write the update ratio into `layers` [..., probes, L+1], where it is recorded; arXiv:2309.14322.
 
-    `before` [L, P] holds the blocks before the update and is overwritten.
+    `before` [..., L, P] holds the blocks before the update and is overwritten.
     """
     if "update_ratio" not in keys_of(config):
         return
-    size = torch.linalg.vector_norm(before, dim=1)
-    step = torch.linalg.vector_norm(before.sub_(flat.blocks), dim=1)
-    layers[keys_of(config).index("update_ratio"), 1:] = (step / size).cpu().numpy()
+    size = torch.linalg.vector_norm(before, dim=-1)
+    step = torch.linalg.vector_norm(before.sub_(blocks), dim=-1)
+    layers[..., keys_of(config).index("update_ratio"), 1:] = (step / size).cpu().numpy()

@@ -28,6 +28,9 @@ from normviz.config import CHOICES, ConfigError, RunConfig, engine_here, estimat
 from normviz.model.flat import Flat
 from normviz.runs.store import Store
 from normviz.studies.maps import Done, make, sweep
+from normviz.studies.norm_cost.findings import verdict
+from normviz.studies.norm_cost.measure import measure
+from normviz.studies.norm_cost.result import CostSetting
 from normviz.training import loop
 from normviz.training.captured import Replayed
 from normviz.training.eager import Eager
@@ -457,7 +460,7 @@ def sweep_of_300(on: str) -> Found:
     shape = ((4, 8, 12, 16, 24), 6, 10, 200) if on == "cuda" else ((2, 3), 2, 2, 8)
     depths, rates, seeds, steps = shape
     rows = {}
-    for device in ("cuda", "auto", "cpu") if on == "cuda" else ("auto",):
+    for device in ("cuda", "cpu") if on == "cuda" else ("auto",):
         base = RunConfig(steps=steps, device=device)
         axes = {"depth": depths, "lr": [3e-4 * 3.0**k for k in range(rates)]}
         with tempfile.TemporaryDirectory() as folder:
@@ -472,7 +475,18 @@ def sweep_of_300(on: str) -> Found:
     return rows, [f"device={name}: {row}" for name, row in rows.items()]
 
 
+def norms(on: str) -> Found:
+    """Norm cost: ratios to LayerNorm."""
+    with tempfile.TemporaryDirectory() as folder:
+        *_, made = measure(CostSetting(device=on, seconds=5), Store(Path(folder)))
+    rows = {
+        f"{it.variant}, {it.context}, {it.passes}": [it.seconds, it.ratio.median]
+        for it in made.rows
+    }
+    return rows, [verdict(made)]
+
+
 SECTIONS = (
-    machine, begin, product, fallback, sweep_of_300, first_steps, captured_is_eager, runs, waits, kernels,
-    stack, divergence, memory, speed, processes, grid,
+    machine, first_steps, captured_is_eager, fallback, divergence, memory, waits, stack, speed, sweep_of_300,
+    runs, norms, product, begin, kernels, processes, grid,
 )  # fmt: skip

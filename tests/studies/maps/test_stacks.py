@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from normviz import RunConfig
-from normviz.cores import Gpu
-from normviz.execution import Began, Ended, Executor
+from normviz.cores import Gpu, on_gpu
+from normviz.execution import Began, Ended, Executor, cell
 from normviz.execution.cell import measure, measure_stack
 from normviz.runs.store import Store
 from normviz.studies.maps import Cluster, Done, Reused, drive, make, ray, stacks, sweep
@@ -53,8 +53,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU, which the CPU is."""
     there(monkeypatch, *TWO[:1])
     monkeypatch.setattr("normviz.training.loop.find_device", lambda name: torch.device("cpu"))
-    monkeypatch.setattr("normviz.training.loop.name_of", lambda device: "cuda: H")
-    monkeypatch.setattr("normviz.training.stacked.name_of", lambda device: "cuda: H")
+    monkeypatch.setattr("normviz.training.loop.name_of", lambda device: on_gpu("H"))
+    monkeypatch.setattr("normviz.training.stacked.name_of", lambda device: on_gpu("H"))
     for module in (drive, stacks):
         monkeypatch.setattr(module, "Local", Here)
 
@@ -109,7 +109,7 @@ def test_a_grid_trains_in_stacks_of_a_shape(store: Store, monkeypatch: pytest.Mo
     assert {it.cell for it in done} == set(GRID.cells) and len(done) == len(GRID.cells)
     assert {it.measured.started.engine for it in done if it.measured.started} == {"stacked"}
     assert all(it.measured.id for it in done)
-    assert {it.measured.started.device for it in done if it.measured.started} == {"cuda: H"}
+    assert {it.measured.started.device for it in done if it.measured.started} == {on_gpu("H")}
     assert sorted(map(len, stacks_of(GRID.cells))) == [4, 4]
     assert all(isinstance(it, Reused) for it in sweep(store, GRID))
     there(monkeypatch, Gpu("other", 24.0, "0"))
@@ -143,6 +143,33 @@ def test_results_of_a_gpu_and_of_a_cpu_are_no_one_grid(
     news = list(sweep(store, GRID))  # by a machine without a GPU
     assert sum(isinstance(it, Done) for it in news) == len(GRID.cells)
     assert not any(isinstance(it, Reused) for it in news)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_results_in_tf32_and_others_are_no_one_grid(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "device_of", lambda *_: "cuda")
+    monkeypatch.setattr("normviz.training.stacked.name_of", lambda _: on_gpu("H", tf32=True))
+    list(sweep(store, GRID))
+    assert not any(isinstance(it, Reused) for it in sweep(store, GRID))
+
+
+def test_after_an_error_of_cuda_a_cell_is_tried_in_another_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = list[int]()
+    monkeypatch.setattr(cell.os, "_exit", ended.append)
+    for error in (OutOfMemory("cuda"), ValueError("no"), RuntimeError("CUDA error: misaligned")):
+        assert cell.sentence_of(error) and not ended[:-1]
+    assert ended == [1]
+
+
+def test_what_waits_for_a_run_is_warmed_up_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[RunConfig]()
+    monkeypatch.setattr("normviz.training.loop.train", lambda config: begun.append(config) or ())
+    cell.warm.__wrapped__()
+    assert [config.device for config in begun] == ["cpu"]
 
 
 def test_a_grid_has_one_device(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:

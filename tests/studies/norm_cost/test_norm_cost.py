@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from fake_gpu_kit import DEVICE, fake_gpu, moved
 from numpy.typing import NDArray
 from torch import nn
 
@@ -20,7 +25,7 @@ from normviz.execution import TaskError
 from normviz.runs.store import Store
 from normviz.studies.norm_cost import measure as measure_
 from normviz.studies.norm_cost import stored_results
-from normviz.studies.norm_cost.contexts import EPS, build_module
+from normviz.studies.norm_cost.contexts import EPS, build_module, calls
 from normviz.studies.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
 from normviz.studies.norm_cost.result import (
     MIN_ROUNDS,
@@ -32,6 +37,7 @@ from normviz.studies.norm_cost.result import (
     ratio,
 )
 from normviz.studies.norm_cost.variants import CASES, KEYS, VARIANTS
+from normviz.training.captured import WARM_UP
 from normviz.training.events import Started
 
 TINY = CostSetting(width=32, tokens=64, seconds=1)
@@ -263,6 +269,44 @@ def test_what_is_not_allowed_is_said(changes: dict, sentence: str) -> None:
 def test_without_a_gpu_it_says_so(store: Store) -> None:
     with pytest.raises(ValueError, match="this machine has no CUDA GPU"):
         next(measure(CostSetting(device="cuda"), store))
+
+
+def test_on_a_gpu_many_calls_are_one_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+
+    class Graph:
+        def __init__(self, *_: object, **more: object) -> None:
+            self.replay = partial(told.append, "replayed")
+
+        def wait_stream(self, other: object) -> None:
+            told.append("waited")
+
+    @contextmanager
+    def inside(*_: object, **more: object) -> Iterator[None]:
+        told.append("[")
+        yield
+        told.append("]")
+
+    for name in ("Stream", "CUDAGraph", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, Graph)
+    for name in ("stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, inside)
+    replay = measure_.replay_of(lambda: told.append("called"), 4)
+    replay()
+    warm, calls = ["[", *["called"] * WARM_UP, "]"], ["[", *["called"] * 4, "]"]
+    assert told == ["waited", *warm, *calls, "replayed"]
+
+
+def test_nothing_in_a_norm_or_a_block_waits_for_a_gpu() -> None:
+    """Else it could not be replayed."""
+    with fake_gpu() as watch, mock.patch.object(nn.Module, "to", moved):
+        for key in KEYS:
+            for (context, _), call in calls(key, TINY, DEVICE).items():
+                call()
+                watch.found.clear()
+                call()
+                waits = {what for what, _ in watch.found} - {"to device"}
+                assert waits == ({"to host"} if context == "step" else set()), (key, context)
 
 
 # Beside runs that train

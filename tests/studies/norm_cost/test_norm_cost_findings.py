@@ -71,10 +71,10 @@ def test_other_work_is_mentioned() -> None:
     assert "busy with other work (load 2.5 just before)" in findings.verdict(made(load=2.5))
 
 
-def test_on_a_gpu_short_kernels_are_said_to_be_timed_by_their_start() -> None:
-    assert "starts each kernel" not in findings.verdict(made())
+def test_on_a_gpu_it_says_that_kernels_are_replayed() -> None:
+    assert "replays" not in findings.verdict(made())
     said = findings.verdict(made(setting=CostSetting(device="cuda")))
-    assert "the times are those of starting kernels" in said
+    assert "replays of their kernels" in said
 
 
 def test_a_measurement_that_was_disturbed_tells_nothing_apart() -> None:

@@ -12,7 +12,7 @@ from normviz.model.flat import Flat
 from normviz.model.init import initialise
 from normviz.runs.run import probes_of
 from normviz.training.eager import backward
-from normviz.training.probes import NormScales, StepTensors, probe_values, site_recorder
+from normviz.training.probes import NormScales, StepTensors, probe_tensor, site_recorder
 
 
 @pytest.mark.parametrize("family", ["rnn", "lstm"])
@@ -25,7 +25,7 @@ def test_each_row_is_a_time_step(family: str, task: str) -> None:
     flat, batch = Flat(model, torch.device("cpu")), made.tensors(0, torch.device("cpu"))
     watch = site_recorder(config)
     backward(model, flat, batch, watch)
-    rows = probe_values(StepTensors(config, flat, watch, NormScales(model, flat)))
+    rows = probe_tensor(StepTensors(config, flat, watch, NormScales(model, flat)))
     found = dict(zip(probes_of(config), rows, strict=True))
     assert all(row.shape == (5,) for row in found.values())
 
