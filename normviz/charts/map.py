@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import altair as alt
 
-from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, js, named
-from .palette import RAMP_SCHEME, RED, ink, paper
+from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, js, named, unchecked
+from .palette import RAMP_SCHEME, RAMP_STOPS, RED, ink, paper
 
 CELL = 46
 """Pixels of a cell, both ways."""
@@ -77,7 +78,9 @@ def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
     if not maps:
         raise ValueError("there is no map to draw")
     domain = colours(maps)
-    sets = {name: rows for i, panel in enumerate(maps) for name, rows in _rows(panel, i).items()}
+    sets = {
+        name: rows for i, panel in enumerate(maps) for name, rows in _rows(panel, i, domain).items()
+    }
     parts = [_panel(panel, i, domain, dark) for i, panel in enumerate(maps)]
     whole = parts[0] if len(parts) == 1 else alt.concat(*parts, columns=PER_ROW, spacing=24)
     spec = whole.to_dict()
@@ -86,11 +89,40 @@ def chart(maps: Sequence[Map], dark: bool = False) -> Spec:
 
 def live(panel: Map, i: int, domain: Domain, dark: bool = False) -> Spec:
     """Map `i` of a page, as wide as its place: its cells tell their curve at the pointer,
-    and a click is the selection PICK of a cell's key. The spec stays the same while the map fills."""
-    spec = _panel(panel, i, domain, dark, is_live=True).to_dict()
+    and a click is the selection PICK of a cell's key. The spec stays the same while the map fills, whatever
+    its losses are: what colours they have is said by `legend`."""
+    seeds = panel.note.partition(" · ")[0]  # the page explains the marks in words of its own
+    spec = _live(panel.title, seeds, panel.x, panel.y, panel.columns, panel.rows, i, dark)
+    return {**spec, "datasets": _rows(panel, i, domain)}
+
+
+@lru_cache(maxsize=256)
+@unchecked
+def _live(
+    title: str,
+    note: str,
+    x: str,
+    y: str,
+    columns: tuple[str, ...],
+    rows: tuple[str, ...],
+    i: int,
+    dark: bool,
+) -> Spec:
+    """The spec of a map of a page, without its rows."""
+    empty = Map(title, x, y, columns, rows, (), (), None, None, note)
+    spec = _panel(empty, i, UNKNOWN, dark, is_live=True).to_dict()
     del spec["width"]
-    rows = _rows(panel, i)
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": rows}
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS}
+
+
+def legend(domain: Domain) -> str:
+    """What the colours of a page's maps mean, as HTML of one line."""
+    stops = ", ".join(f"#{RAMP_STOPS[i : i + 6]}" for i in range(0, len(RAMP_STOPS), 6))
+    low, high = (f"{loss:.2f}" for loss in domain)
+    return (
+        f'<span class="map-legend">{low} <i style="background: linear-gradient(to left, {stops})"></i> '
+        f"{high} nats, brighter is lower</span>"
+    )
 
 
 def colours(maps: Sequence[Map]) -> Domain:
@@ -100,13 +132,16 @@ def colours(maps: Sequence[Map]) -> Domain:
     return (min(floors, default=UNKNOWN[0]), max(chances)) if chances else UNKNOWN
 
 
-def _rows(panel: Map, i: int) -> dict[str, Rows]:
-    """The datasets of map `i`."""
+def _rows(panel: Map, i: int, domain: Domain) -> dict[str, Rows]:
+    """The datasets of map `i`. The shade of a cell is 0 at the lower end of the colours and 1 at the upper
+    one."""
+    low, high = domain
     cells = [
         {
             "left": cell.column - 0.5, "right": cell.column + 0.5, "x": cell.column,
             "low": cell.row - 0.5, "high": cell.row + 0.5, "y": cell.row,
-            "there": cell.loss is not None, "loss": cell.loss or 0.0, "mark": cell.mark,
+            "there": cell.loss is not None, "loss": cell.loss or 0.0,
+            "shade": ((cell.loss or 0.0) - low) / (high - low), "mark": cell.mark,
             "where": cell.where, "words": cell.words, "key": cell.key, "curve": cell.curve,
         }
         for cell in panel.cells
@@ -128,14 +163,14 @@ def _ran(panel: Map) -> set[int]:
 def _panel(panel: Map, i: int, domain: Domain, dark: bool, is_live: bool = False) -> alt.LayerChart:
     x = alt.X("left:Q", scale=_scale(panel.columns), axis=_axis(panel.x, panel.columns))
     y = alt.Y("low:Q", scale=_scale(panel.rows), axis=_axis(panel.y, panel.rows))
-    legend = alt.Legend(
+    key = alt.Legend(
         title=["loss (nats), at most chance", "brighter is lower"], format=".2f",
         orient="bottom", direction="horizontal", gradientLength=180, titleLimit=260, gradientThickness=10,
     )  # fmt: skip
     color = alt.Color(
-        "loss:Q",
+        "shade:Q" if is_live else "loss:Q",
         scale=alt.Scale(domain=list(domain), scheme=RAMP_SCHEME, reverse=True, clamp=True),
-        legend=None if i or domain == UNKNOWN else legend,
+        legend=None if i or domain == UNKNOWN else key,
     )
     color = alt.condition("datum.there", color, alt.value(EMPTY[dark]))
     tooltips = [alt.Tooltip("where:N", title="title"), alt.Tooltip("words:N", title="result")]
@@ -150,9 +185,8 @@ def _panel(panel: Map, i: int, domain: Domain, dark: bool, is_live: bool = False
         pick = alt.selection_point(name=PICK, fields=["key"], on="click", clear=False)
         squares = squares.add_params(pick)
     layers = [squares, *_marks(i, dark), *_frontier(i, dark)]
-    seeds = panel.note.partition(" · ")[0]  # the page explains the marks in words of its own
     title = alt.TitleParams(
-        panel.title, subtitle=seeds if is_live else panel.note, color=ink(dark), subtitleColor=ink(dark),
+        panel.title, subtitle=panel.note, color=ink(dark), subtitleColor=ink(dark),
         fontSize=14, subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
     )  # fmt: skip
     return alt.LayerChart(layer=layers).properties(

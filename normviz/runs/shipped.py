@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import cache
 from pathlib import Path
 
 from ..home import shipped
 from .archive import keys_of, load
+from .recording import Recording
 from .store import Store, pictures
 from .store.pictures import Picture
 
@@ -35,11 +36,22 @@ def adopt(store: Store) -> None:
 def adopt_cells(store: Store, keys: Collection[str] | None = None) -> None:
     """Put the shipped cells with these keys, by default all, into the store, except those whose results the
     store has."""
-    files = _files("maps", "claims")
-    if keys is not None:
-        files = sorted({path for key in keys for path in _cell_files().get(key, ())})
-    for path in files:
+    for path in _files("maps", "claims") if keys is None else _files_of(keys):
         store.adopt_cells(list(load(path, store.done_keys(), keys)))
+
+
+def cells(keys: Collection[str]) -> Iterator[Recording]:
+    """The shipped cells with these keys, each once."""
+    left = set(keys)
+    for path in _files_of(keys):
+        for recording in load(path, only=left):
+            left.discard(recording.key)
+            yield recording
+
+
+def _files_of(keys: Collection[str]) -> list[Path]:
+    """The files that hold shipped cells with these keys."""
+    return sorted({path for key in keys for path in _cell_files().get(key, ())})
 
 
 def cell_keys() -> Set[str]:

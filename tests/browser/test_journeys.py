@@ -66,6 +66,13 @@ SCRIPT_LINKS = r"""[...document.querySelectorAll('a[href], iframe[src], img[src]
 SHIFTS = """window.shift = 0; new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });"""
+MARKED = """window.shift = 0;
+  window.stood = [...document.querySelectorAll(".st-key-maps .stVegaLiteChart")];
+  window.tops = stood.map((chart) => chart.getBoundingClientRect().top)"""
+MOVED = """[
+  stood.filter((map, i) => !map.isConnected || map.getBoundingClientRect().top !== tops[i]).length,
+  Math.floor(window.shift / 0.1)]"""
+"""How many maps are new or elsewhere since MARKED, and how many times MOST_SHIFT the page shifted."""
 MOST_SHIFT = 0.1
 """Layout shift up to which a page opens well, as Web Vitals have it."""
 
@@ -675,10 +682,15 @@ def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> No
                  "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
         page.goto(f"{address}/maps?{ask(small, 'depth', 'lr').query()}")
         idle(page)
+        page.locator(".st-key-maps canvas").nth(1).wait_for()
+        page.evaluate(MARKED)
         press(page, "fill")
-        page.locator(".st-key-stop_fill, .st-key-fill_row .stProgress").first.wait_for()
+        page.locator(".st-key-stop_fill, .st-key-map_state .stProgress").first.wait_for()
         page.locator(".st-key-fill").wait_for(state="detached")
         wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
+        page.locator(".map-legend").wait_for()
+        idle(page)
+        assert page.evaluate(MOVED) == [0, 0], "the maps stay where they are"
 
         from_menu(page, "Learn", "By hand")
         sheet = page.locator(".st-key-hand_sheet_batchnorm .hand-sheet")

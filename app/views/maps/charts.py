@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from normviz.charts.base import Spec
-from normviz.charts.map import PICK, Map, colours, finding, live
+from normviz.charts.map import CELL, PICK, Map, colours, finding, live
 from normviz.config import RANGES, SETTINGS
 from normviz.runs.statistics import spread
 from normviz.studies.maps.results import GridResults
@@ -31,6 +31,8 @@ from ...widgets.chart import chart
 from .state import Maps
 
 PER_ROW = 3
+AROUND = 99
+"""Pixels of a map's title and axis."""
 
 
 def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
@@ -39,6 +41,9 @@ def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
     The alternative text describes a map only once it is filled: new text would rebuild the chart.
     """
     picked = None
+    # Room for what is not drawn yet.
+    height = max(CELL * len(panel.rows) for panel in drawn) + AROUND
+    st.html(f"<style>.st-key-maps .stColumn {{ min-height: {height}px; }}</style>")
     domain, dark = colours(drawn), st.context.theme.type == "dark"
     per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW
     for at in range(0, len(drawn), per_row):
@@ -110,11 +115,11 @@ EDGES = (
 
 
 def show_edges(page_maps: Maps, results: GridResults) -> None:
-    """The largest rates that train, as a table with an interval each, once the maps are filled."""
+    """The largest rates that train, as a table with an interval each, as far as the maps are filled."""
     grid = page_maps.asked.grid
-    if results.missing or not (rows := edge_rows(grid, results.points, page_maps.asked.across)):
-        return
     across = page_maps.asked.across
+    if not (rows := edge_rows(grid, results.points, across, results.missing)):
+        return
     word = f"{SETTINGS[across].title} " if across in RANGES else ""
     st.dataframe(
         [
@@ -146,7 +151,7 @@ DIFFERENCES = (
 def show_summary(page_maps: Maps, results: GridResults) -> None:
     """A table of sensitivities and best losses, and sentences on the differences, once it is open."""
     grid, points = page_maps.asked.grid, results.points
-    if not points or (grid.axis("lr") is None and all(axis.is_ordered for axis in grid.axes)):
+    if grid.axis("lr") is None and all(axis.is_ordered for axis in grid.axes):
         return
     summary = st.expander(
         "Learning-rate sensitivity, best losses and differences",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from normviz.charts.map import Map, colours, legend
 from normviz.config import estimated_seconds
 from normviz.formats import duration
 from normviz.policy import Refused
@@ -15,7 +17,7 @@ from normviz.studies.maps.layout import maps
 from normviz.studies.maps.results import GridResults
 
 from ...session import presence, visitor
-from ...session.backend import SharedBackend, adopt_cells, shared
+from ...session.backend import SharedBackend, shared
 from ...session.markdown import capital, literal, sentence
 from ...session.policy import policy
 from ...widgets import glossary
@@ -36,14 +38,16 @@ MARKS = (
 
 
 def show(page_maps: Maps, backend: SharedBackend) -> None:
-    """The button to fill the maps, then the maps, in a fragment that polls while they fill."""
-    with st.spinner("Unpacking the runs that ship"):
-        adopt_cells({cell.key for cell in page_maps.asked.grid.cells})
+    """A row with what fills the maps, then the maps, in a fragment that polls while they fill."""
     results = looked(page_maps, backend)
     opened = _opened(page_maps, backend)
-    _actions(page_maps, results, opened, backend)
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="map_state"
+    ):  # fmt: skip
+        state = st.empty()
+        _actions(page_maps, results, opened, backend)
     with st.container(key="maps"):
-        poll(_tick, TICK_SECONDS, opened is not None, page_maps)
+        poll(_tick, TICK_SECONDS, opened is not None, page_maps, state)
 
 
 def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
@@ -70,17 +74,11 @@ def _stop(page_maps: Maps, backend: SharedBackend) -> None:
 def _actions(
     page_maps: Maps, results: GridResults, opened: OpenCells | None, backend: SharedBackend
 ) -> None:
-    missing = results.missing
-    if opened is None and not missing:
-        return
-    with st.container(
-        horizontal=True, vertical_alignment="center", gap="small", key="fill_row"
-    ):  # fmt: skip
-        if left := [cell for cell in missing if opened is None or cell.key not in opened.runs]:
-            _offer(page_maps, left)
-        if opened is not None and opened.may_stop:
-            button("Stop", _stop, page_maps, backend, key="stop_fill", icon=":material/stop:",
-                   help="Finished runs are kept. Fill again to continue.")  # fmt: skip
+    if left := [c for c in results.missing if opened is None or c.key not in opened.runs]:
+        _offer(page_maps, left)
+    if opened is not None and opened.may_stop:
+        button("Stop", _stop, page_maps, backend, key="stop_fill", icon=":material/stop:",
+               help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
 def _offer(page_maps: Maps, left: list[Cell]) -> None:
@@ -92,11 +90,9 @@ def _offer(page_maps: Maps, left: list[Cell]) -> None:
            key="fill", icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     stored = len(page_maps.asked.grid.cells) - len(left)
     words = f"{len(left)} runs, about {duration(seconds)} in {processes} process{'es' * (processes > 1)}"
-    words += f"; {stored} are stored already." if stored else "."
+    words += f"; {stored} are stored already." if stored else "; none is stored yet."
     more = f"{capital(too_long)}: {SHORTER}." if too_long else policy().maps_summary()
     st.caption(f"{words} {more}".strip())
-    if page_maps.refused:
-        st.error(page_maps.refused)
 
 
 def _count(page_maps: Maps) -> int:
@@ -120,18 +116,14 @@ def _fill(page_maps: Maps) -> None:
         page_maps.refused = sentence(str(why))
 
 
-def _tick(page_maps: Maps) -> bool:
-    """The maps, what became of their cells, and whether some are open."""
+def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
+    """The maps, what became of their cells, and whether some are open. `state` is a place above the maps."""
     backend = shared()
     opened = _opened(
         page_maps, backend
     )  # before the results, so that no cell that ends now is missed
     results = looked(page_maps, backend)
     presence.cells(opened)
-    if opened:
-        progress(opened, len(results.missing), len(page_maps.asked.grid.cells))
-    for why in cells.failures(backend.store, _keys(page_maps)):
-        st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     drawn = maps(
         page_maps.asked.grid,
         results.points,
@@ -139,13 +131,30 @@ def _tick(page_maps: Maps) -> bool:
         [cell for cell in page_maps.asked.grid.cells if opened and cell.key in opened.running],
         results.curve,
     )
+    with state.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _state(drawn, results, opened)
+    # A place that is there without a problem too: what is new would have all charts after it drawn anew.
+    with st.container():
+        if page_maps.refused:
+            st.error(page_maps.refused)
+        for why in cells.failures(backend.store, _keys(page_maps)):
+            st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     picked = charts.charts(page_maps, drawn, is_filling=opened is not None)
     glossary.caption(MARKS)
-    if points := results.points:
-        st.caption(computed_by((point.engine for point in points), "cells"))
     charts.show_edges(page_maps, results)
     charts.show_summary(page_maps, results)
     charts.reach(page_maps, drawn)
     if picked:
         charts.open_run(page_maps, picked, backend)
     return opened is not None
+
+
+def _state(drawn: list[Map], results: GridResults, opened: OpenCells | None) -> None:
+    """How far the maps are, or what their colours mean."""
+    missing, total = len(results.missing), len(results.grid.cells)
+    if opened:
+        progress(opened, missing, total)
+    elif points := results.points:
+        st.html(legend(colours(drawn)), width="content")
+        by = computed_by((point.engine for point in points), "cells")
+        st.caption(by if missing else f"All {total} runs are stored. {by}")

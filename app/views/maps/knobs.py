@@ -18,6 +18,7 @@ from .state import Maps
 SEEDS = (1, 3, 5)
 PLAIN = ("warmup", "steps", "depth", "lr")
 """Settings with a text field of their own, unless they are an axis of the maps."""
+OWN = "Settings of your own: cells that are stored are shown at once, and the others can be trained here."
 
 
 def show(page_maps: Maps) -> None:
@@ -37,7 +38,9 @@ def show(page_maps: Maps) -> None:
             with column:
                 _axis(field, f"{_title(field)}, {side}")
         plain = [name for name in PLAIN if name not in asked.fields]
-        columns = st.columns([*[1] * len(plain), 1.6, 1.2, 1.4], vertical_alignment="bottom")
+        left = 5.8 / (len(plain) + 1.6)  # so that the last two stand under those above
+        widths = [*[left] * len(plain), 1.6 * left, 1.9, 2.3]
+        columns = st.columns(widths, vertical_alignment="bottom")
         for column, field in zip(columns, plain, strict=False):
             with column:
                 _text(field, _title(field))
@@ -62,8 +65,7 @@ def _standard(page_maps: Maps) -> None:
             "Standard maps", MAPS.keys(), key="map_standard", format_func=MAPS.label,
             on_change=_open_standard, label_visibility="collapsed",
         )  # fmt: skip
-        if page_maps.asked.standard:
-            st.caption(MAPS[page_maps.asked.standard].sentence)
+        st.caption(MAPS[key].sentence if (key := page_maps.asked.standard) else OWN)
 
 
 def _open_standard() -> None:
@@ -137,7 +139,8 @@ def _seeds(page_maps: Maps) -> None:
     seeds = page_maps.asked.grid.seeds
     st.session_state["map_seeds"] = seeds
     st.segmented_control(
-        "Seeds", sorted({*SEEDS, seeds}), key="map_seeds", required=True, on_change=_take_seeds,
+        "Seeds", sorted({*SEEDS, seeds}), key="map_seeds", required=True, width="stretch",
+        on_change=_take_seeds,
         help=f"Runs for each cell, which shows their median. A link may set up to {MAX_SWEEP_SEEDS}.",
     )  # fmt: skip
 

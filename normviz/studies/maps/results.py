@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ...charts.curve import Floats, picture
+from ...runs import shipped
 from ...runs.store import Store
 from .drive import found
 from .grid import Cell, Grid
@@ -12,19 +14,24 @@ from .points import Point, point
 
 
 class GridResults:
-    """The points of a grid so far, and their loss curves."""
+    """The points of a grid so far, and their loss curves: of the store's results, else of those that ship."""
 
     def __init__(self, store: Store, grid: Grid) -> None:
         self.store, self.grid = store, grid
         self._points: dict[Cell, Point] = {}
-        self._losses: dict[int, Floats] = {}
+        self._losses: dict[Cell, Floats] = {}
 
     def refresh(self) -> None:
         """Take in the cells that have ended since the last call."""
         for cell, run in found(self.store, self.missing).items():
             recording = self.store.recording(run, layers=False)
-            self._losses[run.id] = recording.losses
+            self._losses[cell] = recording.losses
             self._points[cell] = point(cell, recording)
+        if any(cell.key in shipped.cell_keys() for cell in self.missing):
+            ships = _shipped(self.grid)
+            for cell in self.missing:
+                if cell in ships:
+                    self._points[cell], self._losses[cell] = ships[cell]
 
     @property
     def missing(self) -> list[Cell]:
@@ -40,5 +47,16 @@ class GridResults:
     def curve(self, seeds: Sequence[Point]) -> str:
         """The losses of a cell's seeds as the address of a small picture."""
         first = seeds[0]
-        losses = [self._losses[seed.run] for seed in seeds]
+        losses = [self._losses[seed.cell] for seed in seeds]
         return picture(losses, first.cell.config.steps, first.chance, first.floor)
+
+
+@lru_cache(maxsize=32)
+def _shipped(grid: Grid) -> dict[Cell, tuple[Point, Floats]]:
+    """The points and losses of a grid's cells that ship, read once for all visitors and without the store."""
+    cells = {cell.key: cell for cell in grid.cells}
+    recordings = shipped.cells(cells.keys())
+    return {
+        cells[recording.key]: (point(cells[recording.key], recording), recording.losses)
+        for recording in recordings
+    }

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...formats import listed
 from ...runs.statistics import Comparison, Spread, compare, spread
-from .grid import Grid
+from .grid import Cell, Grid
 from .points import Point, trained_below
 
 # Learning-rate sensitivity, frontier, and the comparison of two arms.
@@ -177,13 +177,17 @@ def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, 
     """Points by their values on all axes but those named."""
     groups: dict[Place, list[Point]] = defaultdict(list)
     for point in points:
-        place = tuple(
-            (axis.field, axis.values[i])
-            for axis, i in zip(grid.axes, point.cell.at, strict=True)
-            if axis.field not in without
-        )
-        groups[place].append(point)
+        groups[_place(grid, point.cell, *without)].append(point)
     return dict(groups)
+
+
+def _place(grid: Grid, cell: Cell, *without: str) -> Place:
+    """A cell's values on all axes but those named."""
+    return tuple(
+        (axis.field, axis.values[i])
+        for axis, i in zip(grid.axes, cell.at, strict=True)
+        if axis.field not in without
+    )
 
 
 def best_over_rates(points: Iterable[Point]) -> dict[int, float]:
@@ -215,12 +219,18 @@ def edge_words(grid: Grid, edge: Edge) -> str:
     )
 
 
-def edge_rows(grid: Grid, points: Iterable[Point], across: str) -> dict[str, dict[str, str]]:
-    """The edges as a table: by the name of a row, the values of `across` and the text of each edge."""
+def edge_rows(
+    grid: Grid, points: Iterable[Point], across: str, missing: Iterable[Cell] = ()
+) -> dict[str, dict[str, str]]:
+    """The edges as a table: by the name of a row, the values of `across` and the text of each edge, "…" where
+    one of its cells is `missing`. Empty where the learning rate is no axis."""
     axis = grid.axis(across)
-    values = axis.values if axis else ()
-    edges = [(dict(edge.place), edge.text) for edge in frontier(grid, points)]
-    edges.sort(key=lambda it: values.index(it[0][across]) if axis else 0)
+    texts = {edge.place: edge.text for edge in frontier(grid, points)}
+    if grid.axis("lr") is not None:
+        texts |= dict.fromkeys((_place(grid, cell, "lr") for cell in missing), "…")
+    edges = [(dict(place), text) for place, text in texts.items()]
+    first = sorted(grid.axes, key=lambda axis: axis.field != across)
+    edges.sort(key=lambda it: [a.values.index(it[0][a.field]) for a in first if a.field in it[0]])
     rows: dict[str, dict[str, str]] = defaultdict(dict)
     for place, text in edges:
         column = axis.shown(place.pop(across)) if axis else ""

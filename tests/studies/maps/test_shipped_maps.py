@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -26,11 +27,30 @@ from normviz.studies.maps.layout import maps
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import Point
 from normviz.studies.maps.points import read_points as points
+from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS, Standard
 from normviz.studies.maps.summary import by_place, edge_rows, frontier, trains
 
 pytestmark = pytest.mark.slow
 Maps = Callable[[str], list[Point]]
+
+
+def test_a_page_has_the_results_that_ship_without_a_store_of_them(
+    full: Store, tmp_path: Path
+) -> None:
+    """The same as those of a store that has them, but for the number of the run and the last digits of
+    its seconds."""
+    grid, empty = standard("modern").grid, Store(tmp_path)
+    here, there = GridResults(empty, grid), GridResults(full, grid)
+    here.refresh()
+    there.refresh()
+    assert not here.missing and empty.done_keys() == set()
+    for one, other in zip(
+        here.points, there.points, strict=True
+    ):  # the store counts time from its epoch
+        assert one.seconds == pytest.approx(other.seconds, abs=0.01)
+        assert one == replace(other, run=0, seconds=one.seconds)
+    assert here.curve(here.points[:3]) == there.curve(there.points[:3])
 
 
 @pytest.fixture(scope="module")
