@@ -120,7 +120,7 @@ def test_a_link_opens_its_maps_and_a_setting_that_is_not_allowed_changes_nothing
 
 def test_a_map_without_a_result_has_no_legend_of_losses(maps, folder: Path) -> None:
     def legends(at: AppTest) -> bool:
-        return "map-legend" in "".join(part.proto.body for part in at.get("html"))
+        return 'class="map-legend"' in "".join(part.proto.body for part in at.get("html"))
 
     asked = small()
     at = maps(asked)

@@ -38,8 +38,7 @@ Maps = Callable[[str], list[Point]]
 def test_a_page_has_the_results_that_ship_without_a_store_of_them(
     full: Store, tmp_path: Path
 ) -> None:
-    """The same as those of a store that has them, but for the number of the run and the last digits of
-    its seconds."""
+    """The same as those of a store that has them, but for the number of the run and its time."""
     grid, empty = standard("modern").grid, Store(tmp_path)
     here, there = GridResults(empty, grid), GridResults(full, grid)
     here.refresh()
