@@ -13,7 +13,6 @@ from normviz.app.views.choose import page as choose
 from normviz.app.views.claims import page as claims
 from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps
-from normviz.app.views.norm_cost import page as norm_cost
 from normviz.app.views.own_model import page as own_model
 from normviz.app.views.runs import page as runs
 from normviz.app.widgets import page_links
@@ -35,14 +34,16 @@ views = {
     "choose": choose.page,
     "catalogue": catalogue.page,
     "by-hand": by_hand.page,
-    "cost": norm_cost.page,
     "own-model": own_model.page,
     "runs": runs.page,
 }
 pages = {
-    path: st.Page(view, title=PAGES[path].name, url_path=path, default=path == "duel")
+    path: st.Page(
+        view, title=PAGES[path].name, url_path=path, default=path == "duel",
+        visibility="hidden" if PAGES[path].within else "visible",
+    )
     for path, view in views.items()
-}
+}  # fmt: skip
 page_links.register(pages)
 menus: dict[str, list[StreamlitPage]] = {}
 for path, about in PAGES.items():

@@ -458,8 +458,8 @@ def _first_sentence(error: ValidationError) -> ConfigError:
     shown = _short(given)
     allowed, meant = SETTINGS[name].allowed(), ""
     if name in CHOICES and isinstance(given, str):
-        _, _, hint = CHOICES[name].unknown(given).partition(" Did you mean ")
-        meant = f". Did you mean {hint}" if hint else ""
+        hint = CHOICES[name].meant(given)
+        meant = f".{hint}" if hint else ""
         if hint and len(allowed) > LONGEST_LIST:
             allowed = f"one of {len(CHOICES[name])} (`normviz list` and the Catalogue name them)"
     return ConfigError(f"{name} is {shown}, allowed is {allowed}{meant}", name, given)

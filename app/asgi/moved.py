@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit, urlunsplit
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-MOVED = {"anatomy": "catalogue"}
-"""The page that shows what the page at an old path did."""
+MOVED = {"anatomy": "catalogue", "cost": "choose?section=cost"}
+"""The page, and the part of it, that shows what the page at an old path did."""
 
 
 def moved_pages() -> list[Route]:
@@ -16,5 +18,6 @@ def moved_pages() -> list[Route]:
 
 
 def _moved(request: Request) -> Response:
-    page, query = MOVED[request.url.path.rpartition("/")[2]], request.url.query
-    return RedirectResponse(f"{page}?{query}" if query else page, 308)
+    there = urlsplit(MOVED[request.url.path.rpartition("/")[2]])
+    query = "&".join(filter(None, (there.query, request.url.query)))
+    return RedirectResponse(urlunsplit(there._replace(query=query)), 308)

@@ -124,7 +124,7 @@ def _link(params: Params) -> Link | None:
     if DUEL.given(params):
         problems.append("the link names a preset and settings, allowed is one of them")
     if key not in PRESETS:
-        problems.append(f"the link names the {PRESETS.unknown(key)[:-1]}")
+        problems.append(f"the link names the {PRESETS.unknown(key).removesuffix('.')}")
     if problems:
         return Link(problems=tuple(map(Problem, problems)))
     return Link(PRESETS[key].lanes())

@@ -31,8 +31,8 @@ def titled(words: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Words as a sentence: an upper-case letter first, a full stop last."""
-    return f"{capital(words)}{'' if words.endswith('.') else '.'}"
+    """Words as a sentence: an upper-case letter first, a full stop last, or the mark of a question."""
+    return f"{capital(words)}{'' if words.endswith(('.', '?')) else '.'}"
 
 
 def literal(text: str) -> str:

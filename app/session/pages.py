@@ -10,12 +10,13 @@ NAME = "NormViz"
 @dataclass(frozen=True)
 class AboutPage:
     """A page: its name, its path, one sentence about it, and the menu of the navigation in which it stands;
-    without one it stands in the navigation itself."""
+    without one it stands in the navigation itself. `within`: only another page leads to it."""
 
     name: str
     path: str
     words: str
     menu: str = ""
+    within: bool = False
 
 
 DUEL = AboutPage(
@@ -36,10 +37,9 @@ PAGES = {
             "What papers say about norm placement, each claim with an experiment and its verdict.",
         ),
         AboutPage(
-            "Which should I use?", "choose",
+            "Choose", "choose",
             "Which norm placement should I use? Placements for a depth, with what was measured, what papers "
-            "claim, and which models use them.",
-            "Choose",
+            "claim, which models use them, and what a norm costs.",
         ),
         AboutPage(
             "Catalogue", "catalogue",
@@ -55,12 +55,7 @@ PAGES = {
         AboutPage(
             "Your model", "own-model",
             "Which norm placement does your model have? Choose a model type or paste a config.json.",
-            "Choose",
-        ),
-        AboutPage(
-            "Norm cost", "cost",
-            "LayerNorm, RMSNorm, DyT and no norm, timed alone, in a block and in a training step.",
-            "Choose",
+            within=True,
         ),
         AboutPage("History", "runs", "All runs that this server stores, with filters and a search."),
     )

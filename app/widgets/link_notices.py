@@ -14,7 +14,7 @@ from normviz.runs.store import retention
 
 from ..session import address, visitor
 from ..session.backend import SharedBackend
-from ..session.markdown import literal
+from ..session.markdown import literal, sentence
 from ..session.page_state import PageState
 from .buttons import button
 
@@ -35,7 +35,7 @@ def show(page_state: PageState, instead: str, opens: Callable[..., None], *args:
     if page_state.link is None or not page_state.link.problems:
         return
     for i, problem in enumerate(page_state.link.problems):
-        st.error(literal(f"This link can't be opened as it is: {problem.sentence}."))
+        st.error(literal(sentence(f"this link can't be opened as it is: {problem.sentence}")))
         if problem.mended:
             words = literal(f"Open it with {problem.offer}")
             button(words, opens, *args, problem.mended, key=f"mend_{i}")

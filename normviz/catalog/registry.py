@@ -27,6 +27,12 @@ class Record(Protocol):
 R = TypeVar("R", bound=Record)
 
 
+def meant(word: str, allowed: Iterable[str]) -> str:
+    """ " Did you mean 'post'?": the closest of the allowed words, if one is close; else nothing."""
+    close = get_close_matches(word.lower(), list(allowed), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
 class Registry(Generic[R]):
     """Records by key, in the order given. Raises ValueError for a duplicate or unknown key."""
 
@@ -82,7 +88,10 @@ class Registry(Generic[R]):
 
     def unknown(self, key: str) -> str:
         """One sentence about an unknown key, with the closest key that exists."""
-        close = get_close_matches(key.lower(), self._records, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        key = key if len(key) <= 60 else f"{key[:60]}…"
-        return f"unknown {self.kind} {key!r}: allowed are {', '.join(self._records)}.{hint}"
+        short = key if len(key) <= 60 else f"{key[:60]}…"
+        allowed = ", ".join(self._records)
+        return f"unknown {self.kind} {short!r}: allowed are {allowed}.{self.meant(key)}"
+
+    def meant(self, key: str) -> str:
+        """As `meant`, of its keys."""
+        return meant(key, self._records)

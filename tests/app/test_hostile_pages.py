@@ -255,7 +255,9 @@ def test_the_cost_page_draws_whatever_lies_in_its_folder(
     path = home / "cost" / "x.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(mutated(place, value))
-    at = checked(pages("cost").run())
+    page = pages("choose")
+    page.session_state["cost_open"] = True
+    at = checked(page.run())
     assert len(at.get("vega_lite_chart")) == 3
 
 

@@ -38,13 +38,16 @@ def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(cho
     assert f"<strong>{it.headline}</strong>" in text
     assert text.count('<section class="choose-card"') == len(it.picks)
     assert all(f"<h2>{pick.label}</h2>" in text for pick in it.picks)
-    assert "Open these as a duel" in text
+    assert f"Compare {it.compares} in a duel" in text
+    assert text.index(escape(CONFUSIONS["modern"].answer.text)) < text.index(
+        '<section class="choose-card"'
+    )
     assert address(at)["depth"] == "16" and "model" not in address(at)
     table = text[text.index("<table>") : text.index("</table>")]
     assert table.count("<td>") == len(ROWS) * len(PROPERTIES)
-    assert all(f'<th scope="row">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
+    assert all(f'<th scope="col">{SCHEMES.label(scheme)}</th>' in table for scheme in ROWS)
     assert "not measured" in table
-    for box, one in zip(at.expander, CONFUSIONS, strict=True):
+    for box, one in zip(at.expander[1:], CONFUSIONS, strict=True):
         first, second = box.get("html")
         assert box.label == one.label and escape(one.answer.text) in first.proto.body
         assert all(escape(line.label) in second.proto.body for line in one.lines)

@@ -11,7 +11,7 @@ import pytest
 from anatomy_kit import measure
 from crossing_kit import case
 from normviz.app.session import address as session_address
-from page_kit import Open, address, checked, chips, copied, duel, runs, shown, words_of
+from page_kit import Open, address, checked, chips, copied, duel, runs, shown, view_at, words_of
 from shelf_kit import SMALL, kept
 from streamlit.testing.v1 import AppTest
 
@@ -160,6 +160,24 @@ def test_a_bad_link_gets_a_sentence_and_an_offer(page: Open) -> None:
     assert "learned" in chips(at)[0]  # the hero is there all the same
     checked(at.button(key="mend_0").click().run())
     assert [lane.depth for lane in duel(at).lanes] == [1000, 1000]
+
+
+def test_each_page_says_what_a_mistyped_word_of_its_link_may_mean(folder: Path) -> None:
+    for view, link, meant in (
+        ("duel", {"v": "1", "scheme": "psot"}, "post"),
+        ("duel", {"v": "1", "norm": "rmsnrom"}, "rmsnorm"),
+        ("duel", {"preset": "herro"}, "hero"),
+        ("maps", {"scheme": "pre,psot"}, "post"),
+        ("maps", {"across": "dept", "up": "lr"}, "depth"),
+        ("catalogue", {"scheme": "psot"}, "post"),
+        ("choose", {"start": "existing", "model": "lama"}, "llama"),
+        ("own-model", {"model_type": "lama"}, "llama"),
+        ("hand", {"try": "neighbor"}, "neighbour"),
+    ):
+        with case(view, meant):
+            at = view_at(view, {name: [word] for name, word in link.items()})
+            (said,) = (words_of(box) for box in (*at.error, *at.info))
+            assert f"Did you mean '{meant}'?" in said and "?." not in said
 
 
 def test_no_link_shows_a_traceback(page: Open) -> None:

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.browser
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
-PAGES = ("maps", "claims", "choose", "catalogue", "by-hand", "cost", "own-model", "runs")
+PAGES = ("maps", "claims", "choose", "own-model", "catalogue", "by-hand", "runs")
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
   && document.querySelector(".page-status")"""
 ACROSS = "document.querySelector('.stMain').scrollWidth"
@@ -668,8 +668,8 @@ def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str)
         (shown,) = decode(urlsplit(address_of(page)).query).lanes
         assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
 
-        from_menu(page, "Choose", "Which should I use?")
-        page.get_by_role("link", name="Open these as a duel").click()
+        page.get_by_role("link", name="Choose").first.click()
+        page.get_by_role("link", name=re.compile("Compare .* in a duel")).click()
         page.wait_for_selector(".st-key-live canvas")
         wait_for(lambda: "learned" in chip(page, 0))
         assert "depth=16" in page.url

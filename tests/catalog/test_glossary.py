@@ -13,7 +13,7 @@ import pytest
 from normviz.catalog import WORDS
 
 APP = Path(__file__).parents[2] / "app"
-OURS = ("by_hand", "catalog", "choose", "claims", "duel", "maps", "norm_cost", "runs")
+OURS = ("by_hand", "catalog", "choose", "claims", "duel", "maps", "runs")
 PAGES = [APP / "views" / name / "page.py" for name in OURS]
 
 

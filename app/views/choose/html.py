@@ -21,17 +21,20 @@ SIGNS: Mapping[Mark, str] = {
 LEGEND = "✓ trains · ▼ still falling: undertrained, not unstable · ? not settled · ✗ does not train"
 
 
-def headline(answer: Guide) -> str:
-    """The scope, the answer in large letters, in what tied placements differ, and the link to its duel."""
+def headline(answer: Guide, modern: Finding) -> str:
+    """The scope, the answer in large letters, in what tied placements differ, the answer with RMSNorm and
+    QK-norm, and the link to its duel."""
     duel = (
-        f'<p><a class="choose-open" href="{escape(answer.duel)}">Open these as a duel</a></p>'
+        f'<p><a class="choose-open" href="{escape(answer.duel)}">Compare {escape(answer.compares)} in a duel'
+        "</a></p>"
         if answer.duel
         else ""
     )
     return (
         f'<div class="choose-answer"><p class="choose-scope">{escape(answer.scope)}</p>'
         f"<p><strong>{escape(answer.headline)}</strong></p>"
-        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}{duel}</div>"
+        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}"
+        f"<p>Does it matter with RMSNorm and QK-norm? {_finding(modern)}</p>{duel}</div>"
     )
 
 
@@ -76,17 +79,17 @@ def _marks(pick: Pick) -> str:
 
 
 def properties(rows: Mapping[str, Mapping[str, TableCell]]) -> str:
-    """The property table, which scrolls by itself."""
-    head = "".join(f'<th scope="col">{escape(row.label)}</th>' for row in PROPERTIES)
+    """The property table, a column a placement. Where it does not fit it scrolls by itself."""
+    head = "".join(f'<th scope="col">{escape(SCHEMES.label(scheme))}</th>' for scheme in rows)
     body = "".join(
-        f'<tr><th scope="row">{escape(SCHEMES.label(scheme))}</th>'
-        + "".join(f"<td>{_cell(cells[row.key])}</td>" for row in PROPERTIES)
+        f'<tr><th scope="row">{escape(row.label)}</th>'
+        + "".join(f"<td>{_cell(cells[row.key])}</td>" for cells in rows.values())
         + "</tr>"
-        for scheme, cells in rows.items()
+        for row in PROPERTIES
     )
     return (
         '<div class="choose-table" tabindex="0" role="region" aria-label="Properties of placements">'
-        f'<table><thead><tr><th scope="col">Placement</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+        f'<table><thead><tr><th scope="col">Property</th>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div>"
     )
 

@@ -1,4 +1,4 @@
-"""The guide page: scope, answer, questions, limits, a card a placement, the property table, confusions."""
+"""The guide page: questions, scope, answer, limits, a card a placement, properties, norm cost, confusions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from normviz.lessons.choose.answers import MODERN, TITLES, as_params, options
+from normviz.lessons.choose.answers import MODERN, SECTION, TITLES, as_params, options
 from normviz.lessons.choose.confusions import CONFUSIONS
 from normviz.lessons.choose.picks import guide, setting
 from normviz.lessons.choose.properties import table
@@ -15,9 +15,11 @@ from normviz.studies.maps.link import standard
 from ...session import address
 from ...session.markdown import literal
 from ...widgets import glossary, link_notices, page_links
-from . import html
+from . import cost, html
 from .state import Choose, change, choose, key_of
 
+KIND = "model_type"
+"""The parameter of a link to Your model."""
 STYLE = Path(__file__).with_name("guide.css")
 ABOUT_TABLE = (
     "Each cell has first what papers and teaching material say, with the verdict of the experiment here, "
@@ -30,20 +32,25 @@ ABOUT_TABLE = (
 def page() -> None:
     """The page, from top to bottom."""
     page_answers = choose()
-    address.show(as_params(page_answers.answers))
+    section = {SECTION: "cost"} if page_answers.cost_first else {}
+    address.show(as_params(page_answers.answers) | section)
     answer = guide(page_answers.answers)
     st.html(STYLE)
     with st.container(key="head"):
         st.markdown("# Which should I use?")
     link_notices.notices(page_answers)
-    st.html(html.headline(answer))
-    own_model()
+    if page_answers.cost_first:
+        cost.section(st.session_state["arrived"])
     questions(page_answers)
+    own_model(page_answers)
+    st.html(html.headline(answer, CONFUSIONS["modern"].answer))
     st.html(html.limits(answer))
     st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
     st.caption(literal(f"{ABOUT_TABLE} {setting(MODERN, standard(MODERN).grid.base.depth)}"))
     st.html(html.properties(table()))
+    if not page_answers.cost_first:
+        cost.section(False)
     confusions()
     glossary.line(
         "placement", "norm", "rate", "loss", "nat", "chance", "stream", "gradient", "qk", "seed"
@@ -52,7 +59,8 @@ def page() -> None:
 
 def questions(page_answers: Choose) -> None:
     """One list a question. The model is asked for only where there is one."""
-    with st.container(horizontal=True, gap="small", key="choose_questions"):
+    key = "choose_questions" + "_model" * (page_answers.answers.start == "existing")
+    with st.container(horizontal=True, gap="small", key=key):
         for name, title in TITLES.items():
             if name == "model" and page_answers.answers.start != "existing":
                 continue
@@ -61,15 +69,17 @@ def questions(page_answers: Choose) -> None:
                 st.session_state[key] = getattr(page_answers.answers, name)
             st.selectbox(
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
-                args=(name,), width=215,
+                args=(name,), width=205,
             )  # fmt: skip
 
 
-def own_model() -> None:
-    """The way to a model's own placement, for who has one."""
+def own_model(page_answers: Choose) -> None:
+    """The way to a model's own placement: to that of the model that was chosen, or to a pasted one."""
+    answers, about = page_answers.answers, "its placement, norms and known trouble"
+    kind = {KIND: answers.model} if answers.start == "existing" else {}
     st.page_link(
-        page_links.at("own-model"), label="Do you have a model? See its placement, and start from it",
-        icon=":material/content_paste:",
+        page_links.at("own-model"), label=f"{literal(answers.model) if kind else 'Your model'}: {about}",
+        icon=":material/content_paste:", query_params=kind,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from normviz.lessons.choose.answers import CODEC, Answers, decode
+from normviz.lessons.choose.answers import CODEC, SECTION, Answers, decode
 
 from ...session import address
 from ...session.page_state import PageState, chosen
@@ -14,9 +14,10 @@ from ...session.page_state import PageState, chosen
 
 @dataclass
 class Choose(PageState):
-    """One visitor's answers."""
+    """One visitor's answers. `cost_first`: a link leads to what a norm costs, so that comes first."""
 
     answers: Answers = field(default_factory=Answers)
+    cost_first: bool = False
 
 
 def choose() -> Choose:
@@ -28,6 +29,8 @@ def choose() -> Choose:
         page_answers = st.session_state["choose"] = Choose(answers=answers, notices=notices)
     elif st.session_state["arrived"]:
         page_answers.notices = decode(params)[1]
+    if st.session_state["arrived"]:
+        page_answers.cost_first = params.get(SECTION) == ["cost"]
     return page_answers
 
 

@@ -45,7 +45,7 @@ def maps() -> Maps:
             page_maps.notices = (*CODEC.others(params), *notices)
         except ValueError as error:
             page_maps.complaint = (
-                f"This link can't be opened as it is: {error}. Below is another map."
+                sentence(f"this link can't be opened as it is: {error}") + " Below is another map."
             )
     elif st.session_state["arrived"]:
         page_maps.notices = tuple(CODEC.others(params))

@@ -9,11 +9,12 @@ import streamlit as st
 
 from normviz.catalog import SCHEMES
 from normviz.catalog.models import census
+from normviz.catalog.registry import meant
 from normviz.config import ConfigError, RunConfig
 from normviz.home import home
 from normviz.lessons.anatomy.untrained import DEPTHS
 from normviz.lessons.choose.answers import Answers, as_params, nearest, options
-from normviz.links import Codec
+from normviz.links import Codec, cut
 from normviz.links import as_params as as_lanes
 from normviz.own_model import shipped
 from normviz.own_model.client import MAX_CHARACTERS, NotInspected, inspect_pasted
@@ -79,6 +80,9 @@ def _asked() -> Anatomy | None:
     with st.container(key="own_controls"):
         kinds = sorted(shipped.anatomies())
         given = CODEC.given(address.params()).get(KIND)
+        if given is not None and given not in kinds and st.session_state["arrived"]:
+            words = f"The link gives {KIND} {cut(given)}, which is no model type here: not used."
+            st.info(literal(words + meant(given, kinds)))
         if "own_type" not in st.session_state:
             st.session_state["own_type"] = given if given in kinds else FIRST
         kind = st.selectbox(

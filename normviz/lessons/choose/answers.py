@@ -42,10 +42,12 @@ class Answers:
 
 
 NAMES = tuple(field.name for field in fields(Answers))
-CODEC = Codec(NAMES, asdict(Answers()), version="")
+SECTION = "section"
+"""The parameter of a link that leads to a part of the page, as in section=cost."""
+CODEC = Codec(NAMES, asdict(Answers()), (SECTION,), version="")
 TITLES = {
-    "depth": "How many blocks?", "tuned": "Tune the learning rate?", "precision": "Precision?",
-    "start": "From scratch?", "model": "Which model?",
+    "start": "Do you have a model?", "model": "Which model?", "depth": "How many blocks?",
+    "tuned": "Tune the learning rate?", "precision": "Precision?",
 }  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def options(name: str) -> Registry[Option]:
         | {"more": f"more than {max(depths())}"},
         "tuned": {"no": "No, one guess", "yes": "Yes"},
         "precision": {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"},
-        "start": {"scratch": "Yes, from scratch", "existing": "No, an existing model"},
+        "start": {"scratch": "No, from scratch", "existing": "Yes, an existing one"},
         "model": {key: key for key in sorted({model.model for model in census().models})},
     }
     return Registry(name, (Option(key, label) for key, label in given[name].items()))
@@ -105,7 +107,7 @@ def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
             )
             sentences.append(
                 f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows "
-                f"{CODEC.pinned[name]}."
+                f"{CODEC.pinned[name]}.{options(name).meant(word)}"
             )
     return Answers(**{**CODEC.pinned, **taken}), (*sentences, *CODEC.others(params))
 

@@ -58,9 +58,11 @@ class Guide:
 
     scope      the models, rates and losses that it is about, in a few words
     headline   the answer in a few words, `differs` what its placements differ in at higher rates, if
-               anything, `why` the numbers, `others` what the rest lack
+               anything (for an existing model the answer from scratch), `why` the numbers, `others` what the
+               rest lack
     limits     the models in all their settings, and what was not measured
     duel       address of the duel of the picks at one learning rate; empty with fewer than two
+    compares   what that duel compares, in a few words
     """
 
     scope: str
@@ -71,6 +73,7 @@ class Guide:
     limits: tuple[str, ...]
     picks: tuple[Pick, ...]
     duel: str
+    compares: str
 
 
 def guide(answers: Answers) -> Guide:
@@ -86,14 +89,17 @@ def guide(answers: Answers) -> Guide:
     most = max(able, key=lambda scheme: len(users(scheme)), default="")
     chosen = dict.fromkeys([*first, *(candidate.scheme for candidate in order.tied), most])
     picks = tuple(_pick(scheme, answers, order, most, own) for scheme in filter(None, chosen))
+    shown_in_duel = [p for p in picks if p.measured][:MAX_LANES]
     if own is not None:
-        (headline, why), differs, others = _keep(own), "", ""
+        (headline, why), others = _keep(own), ""
+        differs = f"Trained from scratch: {order.headline[0].lower()}{order.headline[1:]}."
     else:
         headline, why = order.headline, _why(order)
         differs, others = order.differs, order.others
     return Guide(
         scope(answers), headline, differs, why, others, tuple(_limits(answers, own)), picks,
-        _duel([p.measured for p in picks if p.measured][:MAX_LANES]),
+        _duel([p.measured for p in shown_in_duel if p.measured]),
+        listed([p.label for p in shown_in_duel]),
     )  # fmt: skip
 
 
@@ -349,8 +355,7 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
         "batch."
     )
     limits.append(
-        f"With {NORMS.label(new.norm)} and QK-norm {new.depth} blocks alone were measured: see the question "
-        "on them below."
+        f"With {NORMS.label(new.norm)} and QK-norm {new.depth} blocks alone were measured."
     )
     limits.append(
         "How to carry a rate over to another size was not measured: a rate here is one of models of this "

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...catalog import FAMILIES, SCHEMES
 from ...catalog.families import places_of
+from ...catalog.registry import meant
 from ...config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
 from ...limits import MAX_MAPS
 from ...links import FIELDS, PINNED, Codec, Params, as_word, query, shown
@@ -121,7 +122,11 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
         raise SweepError(f"{across} can't go both across and up: name two settings")
     for side, field in zip(SPAN, (across, up), strict=True):
         if field not in RANGES and field not in CHOICES:
-            raise SweepError(f"{side} is {field[:40]!r}, allowed is one of {', '.join(spanning())}")
+            near = meant(field[:40], spanning())
+            allowed = ", ".join(spanning())
+            raise SweepError(
+                f"{side} is {field[:40]!r}, allowed is one of {allowed}{near and '.'}{near}"
+            )
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
     grid = grid_of(words, RunConfig())

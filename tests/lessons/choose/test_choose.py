@@ -265,7 +265,10 @@ def test_what_tied_placements_differ_in_at_higher_rates_is_said_where_it_was_mea
         "At higher rates they differ: Peri-LN trained at 0.1; DeepNorm did not train at 0.1."
     )
     assert guide(Answers(depth="24")).differs == ""
-    assert guide(Answers(start="existing")).differs == ""
+    scratch = guide(Answers()).headline
+    assert guide(Answers(start="existing")).differs == (
+        f"Trained from scratch: {scratch[0].lower()}{scratch[1:]}."
+    )
 
 
 def test_the_scope_is_that_of_the_runs() -> None:

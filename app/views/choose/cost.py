@@ -1,4 +1,4 @@
-"""The Norm cost page: shows a measurement by its findings in words, its charts, and its numbers."""
+"""What a norm costs: the findings of a measurement, and once it is open its charts and its numbers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,29 @@ from normviz.studies.norm_cost.variants import BOTH, CONTEXTS, FORWARD, PASSES, 
 
 from ...session.backend import opened
 from ...session.markdown import literal, source
-from ...widgets import glossary, link_notices
+from ...widgets import glossary
 from ...widgets.chart import chart
 
+TITLE = "What does a norm cost?"
+OPEN = "cost_open"
 
-def page() -> None:
-    """The page, from top to bottom."""
-    with st.container(key="head"):
-        st.markdown("# What does a norm cost? :small[:gray[Time relative to LayerNorm.]]")
-    link_notices.unknown_parameters()
-    glossary.line("norm", "width", "token", "batch", "median", "interval", "backward", "kernel")
-    measurement = _chosen()
-    st.caption("To time your own machine, run `normviz bench norms` in a terminal.")
-    show(measurement)
+
+def section(is_asked: bool) -> None:
+    """The section, with what the shipped measurement says. `is_asked`: a link just led to it, so it is open."""
+    st.markdown(f"## {TITLE}")
+    st.markdown(literal(findings.verdict(stored_results.shipped())))
+    if is_asked:
+        st.session_state[OPEN] = True
+    more = st.expander("Charts, operations and all numbers", key=OPEN, on_change="rerun")
+    if not more.open:
+        return
+    with more:
+        measurement = _chosen()
+        glossary.caption(
+            "To time your own machine, run `normviz bench norms` in a terminal. Words explained: [[width]], "
+            "[[token]], [[batch]], [[median]], [[interval]], [[kernel]]."
+        )
+        show(measurement)
 
 
 def _chosen() -> Measurement:
@@ -63,7 +73,7 @@ def show(measurement: Measurement) -> None:
     with st.container(key="cost_charts"):
         for context, column in zip(CONTEXTS, st.columns(len(CONTEXTS), gap="medium"), strict=True):
             with column:
-                st.markdown(f"## {context.label}", help=context.sentence)
+                st.markdown(f"### {context.label}", help=context.sentence)
                 chart(
                     cost.chart(measurement, context.key, dark),
                     findings.finding(measurement, context.key), f"cost_{context.key}",
@@ -74,18 +84,18 @@ def show(measurement: Measurement) -> None:
     )
     _operations(measurement)
     _claims()
-    with st.expander("What is timed"):
-        lines = [f"* **{c.label}**: {literal(c.sentence)}" for c in CONTEXTS]
-        lines += [f"* **{v.label}**: {literal(v.sentence)} {source(v.source)}" for v in VARIANTS]
-        st.markdown("\n".join(lines))
-    with st.expander("All numbers"):
-        st.dataframe(_numbers(measurement), hide_index=True, key="cost_numbers")
+    st.markdown("### What is timed")
+    lines = [f"* **{c.label}**: {literal(c.sentence)}" for c in CONTEXTS]
+    lines += [f"* **{v.label}**: {literal(v.sentence)} {source(v.source)}" for v in VARIANTS]
+    st.markdown("\n".join(lines))
+    st.markdown("### All numbers")
+    st.dataframe(_numbers(measurement), hide_index=True, key="cost_numbers")
 
 
 def _operations(measurement: Measurement) -> None:
     """Operations, kernels, bytes and time of the norms alone."""
     st.markdown(
-        "## Operations and time :small[:gray[norm alone; forward / forward and backward]]",
+        "### Operations and time :small[:gray[norm alone; forward / forward and backward]]",
         help="Operations: elementary operations of the formula for each number. Kernels: started by "
         "PyTorch, counted by its dispatcher. Read and written: bytes of these kernels if nothing stays in "
         "a cache.",

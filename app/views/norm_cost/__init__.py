@@ -1,1 +1,0 @@
-"""The Norm cost page: the time that norms take."""
