@@ -19,6 +19,8 @@ from .palette import RAMP_SCHEME, RAMP_STOPS, RED, ink, paper
 
 CELL = 46
 """Pixels of a cell, both ways."""
+SHORT = 3
+"""Characters of a label that fits below the narrowest cell."""
 PER_ROW = 3
 PICK = "pick"
 Domain = tuple[float, float]
@@ -201,9 +203,13 @@ def _scale(values: Sequence[str]) -> alt.Scale:
 def _axis(title: str, values: Sequence[str]) -> alt.Axis:
     """Ticks at whole numbers, with the settings' values for words."""
     words = f"{js(list(values))}[round(datum.value)]"
+    is_short = (
+        max(map(len, values)) <= SHORT
+    )  # Vega would drop every second one of these, which fit
     return alt.Axis(
-        title=title, values=list(range(len(values))), labelExpr=words, grid=False, labelAngle=0
-    )
+        title=title, values=list(range(len(values))), labelExpr=words, grid=False, labelAngle=0,
+        **({"labelOverlap": False} if is_short else {}),
+    )  # fmt: skip
 
 
 def _marks(i: int, dark: bool) -> list[alt.Chart]:

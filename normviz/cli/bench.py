@@ -38,7 +38,7 @@ def norms(
 ) -> None:
     """LayerNorm, RMSNorm three ways, DyT and none: alone, in a block, in a whole training step.
 
-    No round is timed while a run of the data folder trains. The Norm cost page shows the result as well.
+    No round is timed while a run of the data folder trains. The page Choose shows the result as well.
     """
     from .norm_cost import norms as measured
 

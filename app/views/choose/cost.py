@@ -22,13 +22,14 @@ OPEN = "cost_open"
 
 
 def section(is_asked: bool) -> None:
-    """The section, with what the shipped measurement says. `is_asked`: a link just led to it, so it is open."""
+    """The section, with what the shipped measurement says. `is_asked`: a link just led to it: open it."""
     st.markdown(f"## {TITLE}")
-    st.markdown(literal(findings.verdict(stored_results.shipped())))
+    said = st.empty()
     if is_asked:
         st.session_state[OPEN] = True
     more = st.expander("Charts, operations and all numbers", key=OPEN, on_change="rerun")
     if not more.open:
+        said.markdown(literal(findings.verdict(stored_results.shipped())))
         return
     with more:
         measurement = _chosen()
@@ -36,6 +37,7 @@ def section(is_asked: bool) -> None:
             "To time your own machine, run `normviz bench norms` in a terminal. Words explained: [[width]], "
             "[[token]], [[batch]], [[median]], [[interval]], [[kernel]]."
         )
+        said.markdown(literal(findings.verdict(measurement)))
         show(measurement)
 
 
@@ -65,11 +67,9 @@ HOW = (
 
 
 def show(measurement: Measurement) -> None:
-    """The findings, the charts, and all numbers."""
+    """What was counted, the charts, and all numbers."""
     dark = st.context.theme.type == "dark"
-    st.markdown(
-        f"{literal(findings.verdict(measurement))}  \n{literal(findings.counted(measurement))}"
-    )
+    st.markdown(literal(findings.counted(measurement)))
     with st.container(key="cost_charts"):
         for context, column in zip(CONTEXTS, st.columns(len(CONTEXTS), gap="medium"), strict=True):
             with column:
