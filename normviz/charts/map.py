@@ -203,12 +203,11 @@ def _scale(values: Sequence[str]) -> alt.Scale:
 def _axis(title: str, values: Sequence[str]) -> alt.Axis:
     """Ticks at whole numbers, with the settings' values for words."""
     words = f"{js(list(values))}[round(datum.value)]"
-    is_short = (
-        max(map(len, values)) <= SHORT
-    )  # Vega would drop every second one of these, which fit
+    # Vega would drop every second one of short labels, which fit.
+    overlaps = alt.Undefined if max(map(len, values)) > SHORT else False
     return alt.Axis(
         title=title, values=list(range(len(values))), labelExpr=words, grid=False, labelAngle=0,
-        **({"labelOverlap": False} if is_short else {}),
+        labelOverlap=overlaps,
     )  # fmt: skip
 
 
