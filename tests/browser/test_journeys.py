@@ -533,7 +533,7 @@ def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str
         opened(page, address, charts=1)
         for path in PAGES:
             # As a visitor who chooses it in the menu.
-            page.locator(f"a[href='{address}/{path}']").first.evaluate("link => link.click()")
+            page.locator(f"a[href$='{path}']").first.evaluate("link => link.click()")
             page.wait_for_url(f"{address}/{path}*")
             idle(page)
             page.locator(".stMain h1").wait_for()
