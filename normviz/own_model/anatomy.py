@@ -47,6 +47,10 @@ def inspect(
     return anatomy_of(model, traced, name, optimizer)
 
 
+inspect_model = inspect
+"""Another name of `inspect`, which code that uses Python's own `inspect` too can import."""
+
+
 def inspect_named(named: str, blocks: str | None = None) -> Anatomy:
     """The anatomy of what a visitor names (see `source.load`). Raises ValueError with a sentence."""
     return of_source(source.load(named), blocks)[0]
