@@ -22,7 +22,7 @@ from ..lessons.choose.facts import cells, measured
 from . import norms, placement, scheme_of, stack
 from .judge import Branch, Sublayer
 from .report import Finding, StackFound
-from .symbols import Made, Normed, Stream, Symbol, bare, sources
+from .symbols import Made, Normed, Stream, Symbol, Viewed, bare, read_by, sources
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15
@@ -758,8 +758,8 @@ def _final(subject: Subject) -> Iterator[Finding]:
                 "final norm missing",
                 record.path,
                 f"{SCHEMES.label(key)} without a final norm: the stream leaves the last block "
-                f"unnormalised, and the logits grow with it{_grown(each)}",
-                "put a norm between the last block and the head",
+                f"unnormalised, and what reads it grows with it{_grown(each)}",
+                "put a norm between the last block and what reads it, a head or a decoder",
             )
 
 
@@ -784,10 +784,13 @@ def _row(subject: Subject) -> Iterator[Finding]:
 
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
-    """Norms on norms, without a gain between them."""
-    for part in sources(symbol):
+    """Norms on norms that nothing else reads, without a gain between them."""
+    every = [part for part in sources(symbol) if not isinstance(part, Viewed)]
+    for part in every:
         if isinstance(part, Normed) and isinstance(below := bare(part.of), Normed):
-            yield part.name, below.name
+            readers = [each for each in every if any(bare(of) is below for of in read_by(each))]
+            if len(readers) == 1:
+                yield part.name, below.name
 
 
 def _post_depth(subject: Subject) -> Iterator[Finding]:

@@ -865,7 +865,11 @@ class _Follow(TorchFunctionMode):
             return (
                 Viewed(first) if whole or isinstance(bare(first), Made) else Made((first,), "part")
             )
-        if name in NORMS and before[0] is not None:
+        if (
+            name in NORMS
+            and before[0] is not None
+            and not self._is_other_length(name, args, kwargs)
+        ):
             self.count += 1
             called = f"{name}({self.count})"
             self.lines[called] = line()
@@ -902,6 +906,15 @@ class _Follow(TorchFunctionMode):
             return False
         axes = [along] if isinstance(along, int) else along or ()
         return any(first.shape[axis] in self.tokens for axis in axes)
+
+    def _is_other_length(self, name: str, args: tuple, kwargs: dict) -> bool:
+        """Whether a call of `normalize` divides by another length than the L2 norm of channels, as Sinkhorn's
+        does."""
+        power, axis = (
+            args[at] if len(args) > at else kwargs.get(key, usual)
+            for at, key, usual in ((1, "p", 2.0), (2, "dim", 1))
+        )
+        return name == "normalize" and (power != 2 or args[0].shape[axis] in self.tokens)
 
     def _was_multiplied(self, tensor: Tensor) -> bool:
         """Whether two tensors that were computed from this one have been multiplied."""
@@ -946,6 +959,8 @@ class _Follow(TorchFunctionMode):
             return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
         if self.opens and isinstance(bare(left), Stream) and isinstance(bare(right), Stream):
             return left  # tokens and positions
+        if alpha == -1 and isinstance(bare(right), Normed) and not is_state(left):
+            return Made((left, right))  # inside of a branch, as pool(N(x)) - N(x)
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
         if _is_own_mean(centred := Sum(left, right)):
             return centred

@@ -238,6 +238,40 @@ class Groups(nn.Module):
         return z.flatten(-2) * self.w
 
 
+class Picky(nn.Module):
+    """As timm's and einops' modules, it takes one number of dimensions alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return {4: self.norm}[x.ndim](x)
+
+
+class Maps(Pre):
+    """Tokens in rows and columns, in the first norm."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.att(self.n1(x.unflatten(1, (-1, 4))).flatten(1, 2))
+        return x + self.ff(self.n2(x.unflatten(1, (-1, 4))).flatten(1, 2))
+
+
+class Embedded(Model):
+    """A module that is read as a whole: its embedding has a norm, which the skip path reads too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start = nn.LayerNorm(D)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.start(self.tokens(tokens))
+        for block in self.blocks:
+            x = x + block.att(block.n1(x))
+            x = x + block.ff(block.n2(x))
+        return self.head(self.final(x))
+
+
 ALPHA, BETA = (2 * L) ** 0.25, (8 * L) ** -0.25
 
 
@@ -423,6 +457,8 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
     "lora": lora,
     "upper blocks train": upper_blocks_train,
     "one block": one_block,
+    "picky": lambda: Model(type("Own", (Maps,), {"make": staticmethod(Picky)})),
+    "norm of the embedding": Embedded,
     "by depth": lambda: Model(having(ByDepth)),
     "unbiased": lambda: Model(having(Unbiased)),
     "sqrt(d)": lambda: Model(having(lambda: One(1, D**0.5))),
