@@ -31,12 +31,13 @@ NEAR = 0.15
 
 @dataclass(frozen=True)
 class Subject:
-    """A traced model: its stacks that ran with what was found of them, and its optimizer, if it is known."""
+    """A traced model: its stacks that ran with what was found of them, and the groups of its optimizers, if
+    they are known."""
 
     model: nn.Module
     traced: placement.Trace
     stacks: tuple[tuple[placement.StackTrace, StackFound], ...]
-    optimizer: Any = None
+    groups: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -78,10 +79,15 @@ def findings(
     stacks: Iterable[StackFound],
     optimizer: Any = None,
 ) -> tuple[Finding, ...]:
-    """All findings; of those that are alike in several blocks the first one, with their number."""
+    """All findings; of those that are alike in several blocks the first one, with their number.
+
+    `optimizer` is one, or a list of them.
+    """
     ran = [each for each in traced.stacks if each.runs]
     pairs = tuple((e, found) for e, found in zip(ran, stacks, strict=True) if e.blocks)
-    subject = Subject(model, traced, pairs, optimizer)
+    every = optimizer if isinstance(optimizer, list | tuple) else [optimizer]
+    groups = tuple(group for each in every for group in getattr(each, "param_groups", ()))
+    subject = Subject(model, traced, pairs, groups)
     alike: dict[tuple[str, str], list[Finding]] = {}
     with torch.random.fork_rng(devices=[]):
         for check in CHECKS:
@@ -885,7 +891,7 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
     and of queries and keys."""
     groups = {
         id(p): group
-        for group in getattr(subject.optimizer, "param_groups", ())
+        for group in subject.groups
         for p in group["params"]
         if float(group.get("weight_decay", 0.0)) > 0
     }

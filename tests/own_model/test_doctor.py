@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from own_model_kit import exported
 from torch import Tensor, nn
 
-from normviz import inspect
+from normviz import inspect, watch
 
 D, H, T, L = 32, 4, 24, 4
 
@@ -488,6 +488,25 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
             for matrix, decay in ((True, 0.1), (False, 0.0))
         ]
         assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
+
+
+def test_a_watch_has_the_findings_with_those_of_its_optimizers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = Model(Post, False)
+    model.blocks[0].spare = nn.LayerNorm(D)
+    halves = [
+        [p for name, p in model.named_parameters() if (".n1" in name) == is_first]
+        for is_first in (True, False)
+    ]
+    optimizers = [torch.optim.AdamW(half, weight_decay=0.1) for half in halves]
+    it = watch(model, optimizers, to=None)
+    it.close()
+    assert {found.name for found in it.findings} == {"norm unused", "scale decayed"}
+    assert "of 8 norms" in str(it.findings[1])
+    assert [str(found) for found in it.findings] == caplog.messages
+    with watch(lora(), to=None) as it:
+        assert it.findings == ()
 
 
 @pytest.mark.slow
