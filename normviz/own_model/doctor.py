@@ -899,7 +899,7 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
         name: slot
         for each, _ in subject.stacks
         for block in each.blocks
-        for name, slot, _ in _slots(block)
+        for name, slot, _ in (_slots(block) if block.judged else ())
         if slot in ("norm_main", "norm_out", "enters")
     } | dict.fromkeys(subject.queries, "query and key")
     pulled = [

@@ -490,6 +490,24 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
         assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
 
 
+class Merges(nn.Module):
+    """A block without a skip path: a matrix reads its norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.ff = nn.LayerNorm(D), FFN()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.ff(self.norm(x))
+
+
+def test_decay_of_a_scale_is_left_alone_where_the_placement_is_not_told() -> None:
+    model = Model(Merges)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
+    it = inspect(model, optimizer=optimizer)
+    assert it.main.placement is None and it.lint == ()
+
+
 def test_a_watch_has_the_findings_with_those_of_its_optimizers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
