@@ -164,7 +164,7 @@ class Watch:
         self._hooks = Hooks()
         self._displays: list[Any] = []
         self._given = [weakref.ref(each) for each in given]
-        self._owned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._owned: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDictionary()
         self._tells = not given  # told steps, without an optimizer
         self._began = time.time()
         self._sinks = _sinks(to, self) if self.is_main else []
@@ -396,11 +396,12 @@ class Watch:
         model = self._model()
         if model is None or self.status != "running":
             return False
-        if optimizer not in self._owned:
+        groups = getattr(optimizer, "param_groups", ())
+        count = sum(len(group["params"]) for group in groups)  # groups may be added later
+        if self._owned.get(optimizer, (None, False))[0] != count:
             own = {id(p) for p in model.parameters()}
-            groups = getattr(optimizer, "param_groups", ())
-            self._owned[optimizer] = any(id(p) in own for g in groups for p in g["params"])
-        return self._owned[optimizer]
+            self._owned[optimizer] = count, any(id(p) in own for g in groups for p in g["params"])
+        return self._owned[optimizer][1]
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         """Measure the gradients: now, or after the closure that computes them, as Lightning gives one."""

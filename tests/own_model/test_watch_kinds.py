@@ -97,6 +97,20 @@ def anew(model: Model, truth: Truth) -> None:
         truth.step(loss.item())
 
 
+def grown(model: Model, truth: Truth) -> None:
+    """An optimizer that gets the model's parameters after a step."""
+    optimizer = torch.optim.AdamW([nn.Parameter(torch.ones(2))], lr=1e-2)
+    optimizer.step()
+    optimizer.add_param_group({"params": [*model.parameters()]})
+    for step in range(STEPS):
+        loss = model(*batch(step))[1]
+        loss.backward()
+        truth.gradient()
+        optimizer.step()
+        optimizer.zero_grad()
+        truth.step(loss.item())
+
+
 def told(when: str) -> Callable[[Model, Truth], None]:
     """The loss is told before the backward pass, after the step, or as a number."""
 
@@ -457,6 +471,7 @@ KINDS: dict[str, Kind] = {
     "several optimizers": Kind(several),
     "Lightning's list": Kind(in_lightning),
     "a new optimizer": Kind(anew),
+    "groups added later": Kind(grown),
     "model.compile()": Kind(plain, make=compiled(True), every=2),
     "compiled blocks": Kind(plain, make=compiled(False), every=2),
     "scaler": Kind(scaled(False), "3 steps were skipped", near=HALF),
