@@ -198,7 +198,8 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
     count: Counter[NormFound] = Counter()
     for block in each.blocks:
         queries = scheme_of.qk_names(block)
-        for name in sorted(_stream_norms(block) - queries - {each.final_norm, each.embed_norm}):
+        ends = {each.final_norm, each.embed_norm} if each.stack.single else set()
+        for name in sorted(_stream_norms(block) - queries - ends):
             probed_norm = traced.norms.get(name)
             if probed_norm is None:
                 kind = name.split("(")[0]

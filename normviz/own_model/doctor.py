@@ -153,22 +153,28 @@ def _unused(subject: Subject) -> Iterator[Finding]:
 def _dropped(subject: Subject) -> Iterator[Finding]:
     """A norm that is called, and whose result nothing reads."""
     for each, _ in subject.stacks:
+        if each.ignored and each.final_norm in subject.modules:
+            yield from _no_reader(subject, each.final_norm)
         for number, block in enumerate(each.blocks):
             read = {s.name for s in sources(block.result) if isinstance(s, Normed)}
             start = each.stack.inside(number)
             for name in subject.traced.lines:
-                module = subject.modules.get(name)
-                if module is None or name in read or not start or not name.startswith(start):
+                if name in read or not start or not name.startswith(start):
                     continue
-                own = [*module.parameters()]
-                said = _changes(subject, module) if own else ""
-                if said.endswith("by 0"):
-                    yield Finding(
-                        "norm unused",
-                        subject.at(name),
-                        f"a norm whose result nothing reads{said}",
-                        "use what it returns, x = norm(x), or delete it",
-                    )
+                if name in subject.modules:
+                    yield from _no_reader(subject, name)
+
+
+def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
+    module = subject.modules[name]
+    said = _changes(subject, module) if [*module.parameters()] else ""
+    if said.endswith("by 0"):
+        yield Finding(
+            "norm unused",
+            subject.at(name),
+            f"a norm whose result nothing reads{said}",
+            "use what it returns, x = norm(x), or delete it",
+        )
 
 
 def _names(subject: Subject, parent: str, path: str) -> bool:
@@ -490,12 +496,17 @@ def _positions(subject: Subject) -> Iterator[Finding]:
                 name: norm.over for name, norm in subject.traced.norms.items()
                 if name.startswith(path) and norm.over in ("positions", "batch")
             }  # fmt: skip
+            turned = [
+                name for name, norm in subject.traced.norms.items()
+                if name.startswith(path) and norm.over == "token" and norm.width == _tokens_of(each)
+            ]  # fmt: skip
+            over |= dict.fromkeys(turned, "positions")
             called = [name for name, *_ in _slots(block) if "norm(" in name]
             if not over and not called:
                 continue
             inner = [name.removeprefix(path) for name in over]
             leak = _leak(each, inner, False)
-            if leak > 0 and _leak(each, inner, True) == 0:
+            if leak > 0 and _leak(each, inner, True, len(turned) == len(inner) > 0) == 0:
                 name = next(iter(over), called[0] if called else "")
                 what = over.get(name, "positions")
                 what = "the positions" if what == "positions" else "the batch"
@@ -520,8 +531,21 @@ class _EachToken(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _leak(each: placement.StackTrace, inner: list[str], each_token: bool) -> float:
-    """How much the last token changes what a block gives at earlier positions, over the size of that."""
+def _tokens_of(each: placement.StackTrace) -> int | None:
+    """The number of tokens that the stream had, if it is not that of its channels: a norm of so many reads a
+    stream that was turned."""
+    shape, where = each.shape, each.stream
+    if len(shape) != 3 or where is None:
+        return None
+    tokens = shape[1 if where.axis == -1 else 2]
+    return tokens if tokens != where.width else None
+
+
+def _leak(
+    each: placement.StackTrace, inner: list[str], each_token: bool, left_out: bool = False
+) -> float:
+    """How much the last token changes what a block gives at earlier positions, over the size of that. The
+    norms `inner` are of each token then, or left out."""
     assert each.stream is not None
     axis = -2 if each.stream.axis == -1 else -1
 
@@ -529,7 +553,9 @@ def _leak(each: placement.StackTrace, inner: list[str], each_token: bool) -> flo
         for name in inner:
             norm = block.get_submodule(name)
             norm.train()
-            if each_token:
+            if left_out:
+                norm.forward = lambda x: x
+            elif each_token:
                 norm.forward = lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])
 
     def changed(x: Tensor) -> Tensor:
@@ -634,7 +660,23 @@ def _deepnorm(subject: Subject) -> Iterator[Finding]:
                     yield from [found] if found else []
                     skip = scheme_of.as_number(sublayer.skip_scaled)
                     branches += sublayer.branches if skip is not None and _near(skip, right) else []
+            yield from _one_alpha(subject, sublayers, right)
             yield from _beta(subject, block, branches, depth)
+
+
+def _one_alpha(subject: Subject, sublayers: list[Sublayer], right: float) -> Iterator[Finding]:
+    """DeepNorm's alpha at one sublayer and not at another one."""
+    skips = [scheme_of.as_number(s.skip_scaled) for s in sublayers if s.norm_main is not None]
+    if len(skips) < len(sublayers) or not any(s is not None and _near(s, right) for s in skips):
+        return
+    for skip, sublayer in zip(skips, sublayers, strict=True):
+        if skip is None and not sublayer.skip_scaled:
+            yield Finding(
+                "DeepNorm's alpha",
+                subject.at(sublayer.norm_main or ""),
+                f"this skip path is not multiplied by alpha, and another one is, by {right:.4g}",
+                "write norm(alpha * x + f(x)) at each sublayer",
+            )
 
 
 def _alpha(subject: Subject, sublayer: Sublayer, depth: int, stacks: int) -> Finding | None:

@@ -115,6 +115,7 @@ class StackTrace:
     """One stack: its blocks in the order in which they ran, its stream, and what stands around it.
 
     embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
+    ignored   whether no result of the model is computed from the final norm's
     goes_on   what reads the end of the last block further on: the blocks of another stack, or a norm after
               other operations, such as a pooling; empty if neither does
     between   the path of a norm between the blocks, outside of them
@@ -129,6 +130,7 @@ class StackTrace:
     blocks: list[BlockTrace] = field(default_factory=list)
     embed_norm: str | None = None
     final_norm: str | None = None
+    ignored: bool = False
     goes_on: Literal["", "blocks", "norm"] = ""
     between: str | None = None
     mixes: str = ""
@@ -653,6 +655,7 @@ class _Follow(TorchFunctionMode):
         self.labels |= {id(b): name for name, b in model.named_buffers() if b.numel() == 1}
         self.scales: dict[str, nn.Parameter] = {}
         self.ends: dict[int, Symbol] = {}
+        self.results: list[Symbol] = []
         self.count = 0
         self.tokens: set[int] = set()
         self.opens = False
@@ -733,6 +736,8 @@ class _Follow(TorchFunctionMode):
     def _module(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         name = self.names[module]
         self.ran.add(name)
+        if module is self.model:
+            self.results = [s for t in _flat(result) if (s := self.outer.get(id(t))) is not None]
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
         made = norms.answer(result)
         if name in self.known and name not in self.lines:
@@ -1060,15 +1065,14 @@ class _Follow(TorchFunctionMode):
         each.embed_norm = _norm_in(each.blocks[0].before)
         self._between(each)
         last = self.ends.get(id(each.blocks[-1]))
+        final = None
         if last is not None:
-            each.final_norm = next(
-                (
-                    s.name
-                    for s in self.outer.values()
-                    if isinstance(s, Normed) and _reads(s.of, last)
-                ),
-                None,
-            )
+            every = (s for s in self.outer.values() if isinstance(s, Normed))
+            final = next((s for s in every if _reads(s.of, last)), None)
+        if final is not None:
+            each.final_norm = final.name
+            used = any(final in sources(result) for result in self.results)
+            each.ignored = bool(self.results) and not used
         if each.stack.single and each.blocks[0].judged is not None:
             _ends_inside(each, each.blocks[0].judged)
 

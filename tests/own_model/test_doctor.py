@@ -109,6 +109,25 @@ class NoFinal(Model):
         return self.head(x)
 
 
+class FinalIgnored(Model):
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        self.final(x)  # BUG final ignored
+        return self.head(x)
+
+
+class Turned(Pre):
+    """A norm over time: its input is turned."""
+
+    make = staticmethod(lambda: nn.LayerNorm(T))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.att(self.n1(x.mT).mT)  # BUG turned
+        return x + self.ff(self.n2(x.mT).mT)
+
+
 class Twice(Pre):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.att(self.n1(x))  # BUG twice
@@ -289,6 +308,12 @@ def deepnorm(skip: float = ALPHA, branch: float = 1.0, beta: float = BETA) -> ty
     return Deep
 
 
+class OneAlpha(Pre):
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.n1(ALPHA * x + self.att(x))
+        return self.n2(x + self.ff(x))  # BUG one alpha
+
+
 class Post(Pre):
     def forward(self, x: Tensor) -> Tensor:
         x = self.n1(x + self.att(x))
@@ -326,6 +351,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "half": (lambda: Model(Half), "norm unused", "blocks.0.n2", "at 3 more places"),
     "dropped": (lambda: Model(Dropped), "norm unused", "dropped", "result nothing reads.* by 0"),
     "final unused": (NoFinal, "norm unused", "final", "no forward pass calls"),
+    "final ignored": (FinalIgnored, "norm unused", "final ignored", "result nothing reads.* by 0"),
     "shared": (shared, "norm shared", "blocks.0.n2", "one norm for all 4 blocks"),
     "tied": (tied, "norm shared", "blocks.0.n1", "blocks.1.n1.weight is the same parameter"),
     "twice": (lambda: Model(Twice), "norm called twice", "twice", "called twice a block and n2 never"),
@@ -347,6 +373,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "positions": (
         lambda: Model(having(lambda: nn.LayerNorm((T, D)))), "norm over positions", "blocks.0.n1", "by 0",
     ),
+    "turned": (lambda: Model(Turned), "norm over positions", "turned", "over the positions"),
     "all": (lambda: Model(having(All)), "norm over positions", "blocks.0.n1", "over the batch"),
     "batch": (lambda: Model(having(Tokens)), "norm over positions", "blocks.0.n1", "over the batch"),
     "beta": (
@@ -359,6 +386,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "alpha inverted": (
         lambda: Model(deepnorm(1 / ALPHA), False), "DeepNorm's alpha", "deepnorm", "inverted",
     ),
+    "one alpha": (lambda: Model(OneAlpha, False), "DeepNorm's alpha", "one alpha", "is not multiplied"),
     "alpha on the branch": (
         lambda: Model(deepnorm(1.0, ALPHA), False), "DeepNorm's alpha", "deepnorm", "on the branch",
     ),
@@ -459,6 +487,7 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
     "one block": one_block,
     "picky": lambda: Model(type("Own", (Maps,), {"make": staticmethod(Picky)})),
     "norm of the embedding": Embedded,
+    "turned in both directions": lambda: Model(type("Own", (Turned,), {"attention": Both})),
     "by depth": lambda: Model(having(ByDepth)),
     "unbiased": lambda: Model(having(Unbiased)),
     "sqrt(d)": lambda: Model(having(lambda: One(1, D**0.5))),
