@@ -249,6 +249,10 @@ def test_a_norm_of_a_scaled_stream_stands_in_the_formula() -> None:
     assert stack.placement in (None, "pre") and (stack.blocks, stack.final_norm) == (4, "final")
 
 
+def test_inspect_has_a_name_beside_that_of_pythons_own() -> None:
+    assert normviz.inspect_model is normviz.inspect
+
+
 def test_what_is_no_model_is_a_sentence() -> None:
     for given, said in (
         (nn.Linear(2, 2), "is no block with a norm"),
