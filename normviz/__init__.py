@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .config import ConfigError, RunConfig, seeded
 
 if TYPE_CHECKING:
-    from .own_model.anatomy import inspect
+    from .own_model.anatomy import inspect, inspect_model
     from .own_model.callbacks import Callback, LightningCallback
     from .own_model.diff import diff
     from .own_model.move import move
@@ -38,6 +38,7 @@ __all__ = [
     "collect",
     "diff",
     "inspect",
+    "inspect_model",
     "move",
     "outcome",
     "seeded",
@@ -54,6 +55,7 @@ LAZY = {
     "LightningCallback": ".own_model.callbacks",
     "move": ".own_model.move",
     "inspect": ".own_model.anatomy",
+    "inspect_model": ".own_model.anatomy",
     "diff": ".own_model.diff",
 }
 """What is imported on first use, and the module that has it: most of it needs torch."""

@@ -47,6 +47,10 @@ def inspect(
     return anatomy_of(model, traced, name, optimizer)
 
 
+inspect_model = inspect
+"""Another name of `inspect`, which code that uses Python's own `inspect` too can import."""
+
+
 def inspect_named(named: str, blocks: str | None = None) -> Anatomy:
     """The anatomy of what a visitor names (see `source.load`). Raises ValueError with a sentence."""
     return of_source(source.load(named), blocks)[0]
@@ -194,7 +198,8 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
     count: Counter[NormFound] = Counter()
     for block in each.blocks:
         queries = scheme_of.qk_names(block)
-        for name in sorted(_stream_norms(block) - queries):
+        ends = {each.final_norm, each.embed_norm} if each.stack.single else set()
+        for name in sorted(_stream_norms(block) - queries - ends):
             probed_norm = traced.norms.get(name)
             if probed_norm is None:
                 kind = name.split("(")[0]

@@ -22,7 +22,7 @@ from ..lessons.choose.facts import cells, measured
 from . import norms, placement, scheme_of, stack
 from .judge import Branch, Sublayer
 from .report import Finding, StackFound
-from .symbols import Made, Normed, Stream, Symbol, bare, sources
+from .symbols import Made, Normed, Stream, Symbol, Viewed, bare, read_by, sources
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15
@@ -31,12 +31,13 @@ NEAR = 0.15
 
 @dataclass(frozen=True)
 class Subject:
-    """A traced model: its stacks that ran with what was found of them, and its optimizer, if it is known."""
+    """A traced model: its stacks that ran with what was found of them, and the groups of its optimizers, if
+    they are known."""
 
     model: nn.Module
     traced: placement.Trace
     stacks: tuple[tuple[placement.StackTrace, StackFound], ...]
-    optimizer: Any = None
+    groups: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -78,10 +79,15 @@ def findings(
     stacks: Iterable[StackFound],
     optimizer: Any = None,
 ) -> tuple[Finding, ...]:
-    """All findings; of those that are alike in several blocks the first one, with their number."""
+    """All findings; of those that are alike in several blocks the first one, with their number.
+
+    `optimizer` is one, or a list of them.
+    """
     ran = [each for each in traced.stacks if each.runs]
     pairs = tuple((e, found) for e, found in zip(ran, stacks, strict=True) if e.blocks)
-    subject = Subject(model, traced, pairs, optimizer)
+    every = optimizer if isinstance(optimizer, list | tuple) else [optimizer]
+    groups = tuple(group for each in every for group in getattr(each, "param_groups", ()))
+    subject = Subject(model, traced, pairs, groups)
     alike: dict[tuple[str, str], list[Finding]] = {}
     with torch.random.fork_rng(devices=[]):
         for check in CHECKS:
@@ -147,22 +153,28 @@ def _unused(subject: Subject) -> Iterator[Finding]:
 def _dropped(subject: Subject) -> Iterator[Finding]:
     """A norm that is called, and whose result nothing reads."""
     for each, _ in subject.stacks:
+        if each.ignored and each.final_norm in subject.modules:
+            yield from _no_reader(subject, each.final_norm)
         for number, block in enumerate(each.blocks):
             read = {s.name for s in sources(block.result) if isinstance(s, Normed)}
             start = each.stack.inside(number)
             for name in subject.traced.lines:
-                module = subject.modules.get(name)
-                if module is None or name in read or not start or not name.startswith(start):
+                if name in read or not start or not name.startswith(start):
                     continue
-                own = [*module.parameters()]
-                said = _changes(subject, module) if own else ""
-                if said.endswith("by 0"):
-                    yield Finding(
-                        "norm unused",
-                        subject.at(name),
-                        f"a norm whose result nothing reads{said}",
-                        "use what it returns, x = norm(x), or delete it",
-                    )
+                if name in subject.modules:
+                    yield from _no_reader(subject, name)
+
+
+def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
+    module = subject.modules[name]
+    said = _changes(subject, module) if [*module.parameters()] else ""
+    if said.endswith("by 0"):
+        yield Finding(
+            "norm unused",
+            subject.at(name),
+            f"a norm whose result nothing reads{said}",
+            "use what it returns, x = norm(x), or delete it",
+        )
 
 
 def _names(subject: Subject, parent: str, path: str) -> bool:
@@ -484,12 +496,17 @@ def _positions(subject: Subject) -> Iterator[Finding]:
                 name: norm.over for name, norm in subject.traced.norms.items()
                 if name.startswith(path) and norm.over in ("positions", "batch")
             }  # fmt: skip
+            turned = [
+                name for name, norm in subject.traced.norms.items()
+                if name.startswith(path) and norm.over == "token" and norm.width == _tokens_of(each)
+            ]  # fmt: skip
+            over |= dict.fromkeys(turned, "positions")
             called = [name for name, *_ in _slots(block) if "norm(" in name]
             if not over and not called:
                 continue
             inner = [name.removeprefix(path) for name in over]
             leak = _leak(each, inner, False)
-            if leak > 0 and _leak(each, inner, True) == 0:
+            if leak > 0 and _leak(each, inner, True, len(turned) == len(inner) > 0) == 0:
                 name = next(iter(over), called[0] if called else "")
                 what = over.get(name, "positions")
                 what = "the positions" if what == "positions" else "the batch"
@@ -514,8 +531,21 @@ class _EachToken(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _leak(each: placement.StackTrace, inner: list[str], each_token: bool) -> float:
-    """How much the last token changes what a block gives at earlier positions, over the size of that."""
+def _tokens_of(each: placement.StackTrace) -> int | None:
+    """The number of tokens that the stream had, if it is not that of its channels: a norm of so many reads a
+    stream that was turned."""
+    shape, where = each.shape, each.stream
+    if len(shape) != 3 or where is None:
+        return None
+    tokens = shape[1 if where.axis == -1 else 2]
+    return tokens if tokens != where.width else None
+
+
+def _leak(
+    each: placement.StackTrace, inner: list[str], each_token: bool, left_out: bool = False
+) -> float:
+    """How much the last token changes what a block gives at earlier positions, over the size of that. The
+    norms `inner` are of each token then, or left out."""
     assert each.stream is not None
     axis = -2 if each.stream.axis == -1 else -1
 
@@ -523,7 +553,9 @@ def _leak(each: placement.StackTrace, inner: list[str], each_token: bool) -> flo
         for name in inner:
             norm = block.get_submodule(name)
             norm.train()
-            if each_token:
+            if left_out:
+                norm.forward = lambda x: x
+            elif each_token:
                 norm.forward = lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])
 
     def changed(x: Tensor) -> Tensor:
@@ -628,7 +660,23 @@ def _deepnorm(subject: Subject) -> Iterator[Finding]:
                     yield from [found] if found else []
                     skip = scheme_of.as_number(sublayer.skip_scaled)
                     branches += sublayer.branches if skip is not None and _near(skip, right) else []
+            yield from _one_alpha(subject, sublayers, right)
             yield from _beta(subject, block, branches, depth)
+
+
+def _one_alpha(subject: Subject, sublayers: list[Sublayer], right: float) -> Iterator[Finding]:
+    """DeepNorm's alpha at one sublayer and not at another one."""
+    skips = [scheme_of.as_number(s.skip_scaled) for s in sublayers if s.norm_main is not None]
+    if len(skips) < len(sublayers) or not any(s is not None and _near(s, right) for s in skips):
+        return
+    for skip, sublayer in zip(skips, sublayers, strict=True):
+        if skip is None and not sublayer.skip_scaled:
+            yield Finding(
+                "DeepNorm's alpha",
+                subject.at(sublayer.norm_main or ""),
+                f"this skip path is not multiplied by alpha, and another one is, by {right:.4g}",
+                "write norm(alpha * x + f(x)) at each sublayer",
+            )
 
 
 def _alpha(subject: Subject, sublayer: Sublayer, depth: int, stacks: int) -> Finding | None:
@@ -758,8 +806,8 @@ def _final(subject: Subject) -> Iterator[Finding]:
                 "final norm missing",
                 record.path,
                 f"{SCHEMES.label(key)} without a final norm: the stream leaves the last block "
-                f"unnormalised, and the logits grow with it{_grown(each)}",
-                "put a norm between the last block and the head",
+                f"unnormalised, and what reads it grows with it{_grown(each)}",
+                "put a norm between the last block and what reads it, a head or a decoder",
             )
 
 
@@ -784,10 +832,13 @@ def _row(subject: Subject) -> Iterator[Finding]:
 
 
 def _nested(symbol: Symbol) -> Iterator[tuple[str, str]]:
-    """Norms on norms, without a gain between them."""
-    for part in sources(symbol):
+    """Norms on norms that nothing else reads, without a gain between them."""
+    every = [part for part in sources(symbol) if not isinstance(part, Viewed)]
+    for part in every:
         if isinstance(part, Normed) and isinstance(below := bare(part.of), Normed):
-            yield part.name, below.name
+            readers = [each for each in every if any(bare(of) is below for of in read_by(each))]
+            if len(readers) == 1:
+                yield part.name, below.name
 
 
 def _post_depth(subject: Subject) -> Iterator[Finding]:
@@ -882,7 +933,7 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
     and of queries and keys."""
     groups = {
         id(p): group
-        for group in getattr(subject.optimizer, "param_groups", ())
+        for group in subject.groups
         for p in group["params"]
         if float(group.get("weight_decay", 0.0)) > 0
     }
@@ -890,7 +941,7 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
         name: slot
         for each, _ in subject.stacks
         for block in each.blocks
-        for name, slot, _ in _slots(block)
+        for name, slot, _ in (_slots(block) if block.judged else ())
         if slot in ("norm_main", "norm_out", "enters")
     } | dict.fromkeys(subject.queries, "query and key")
     pulled = [

@@ -90,8 +90,8 @@ def tell(
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             norm = _Trial(module, shape, call).norm()
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError):
-        return None  # it does not run on such an input by itself
+    except CANT:
+        return None
     scale = dict(module.named_parameters()).get(norm.scale or "") if norm else None
     if norm is None or scale is None or scale.is_meta:
         return norm
@@ -139,8 +139,9 @@ def overflow(module: nn.Module, width: int) -> tuple[int, float] | None:
     return None
 
 
-CANT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
-"""What a module raises that does not run on such an input by itself."""
+CANT = Exception
+"""What a module raises that does not run on such an input by itself: timm's an AssertionError, einops' a
+KeyError."""
 
 
 def _with_ones(module: nn.Module, dtype: torch.dtype) -> nn.Module:
@@ -302,11 +303,11 @@ class _Trial:
                     return ProbedNorm("gatednorm", "gamma", name, False, None, d, False, "token")
         return None
 
-    def _spread(self, x: Tensor, y: Tensor) -> tuple[set[int], int]:
+    def _spread(self, x: Tensor, y: Tensor, scale: float = 1.0) -> tuple[set[int], int]:
         """The axes along which outputs follow one changed input, and how many of the last axis do."""
         changed = x.clone()
         place = (*(n // 2 for n in x.shape[:-1]), 0)
-        changed[place] += 6.0 if x[place] >= 0 else -6.0
+        changed[place] += 6 * scale if x[place] >= 0 else -6 * scale
         moves = (self(changed) - y).abs() > 1e-4 * y.abs().mean()
         if not moves.any():  # only signs are left, of two channels
             high, low = changed.clone(), changed.clone()
@@ -479,6 +480,7 @@ class _Trial:
         if not self.parameters or not self.near(self(4096 * x), self(8192 * x)):
             return None
         spread, _ = self._spread(x, self(x))
+        spread |= self._spread(4096 * x, self(4096 * x), 4096)[0]  # a length may be cut off there
         high, low = self(torch.full_like(x, 2.0**13)), self(torch.full_like(x, -(2.0**13)))
         gamma, beta = (high - low) / 2, (high + low) / 2
         if spread or bool((gamma.abs() < 1e-3).any()):

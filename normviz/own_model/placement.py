@@ -115,6 +115,7 @@ class StackTrace:
     """One stack: its blocks in the order in which they ran, its stream, and what stands around it.
 
     embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
+    ignored   whether no result of the model is computed from the final norm's
     goes_on   what reads the end of the last block further on: the blocks of another stack, or a norm after
               other operations, such as a pooling; empty if neither does
     between   the path of a norm between the blocks, outside of them
@@ -129,6 +130,7 @@ class StackTrace:
     blocks: list[BlockTrace] = field(default_factory=list)
     embed_norm: str | None = None
     final_norm: str | None = None
+    ignored: bool = False
     goes_on: Literal["", "blocks", "norm"] = ""
     between: str | None = None
     mixes: str = ""
@@ -653,6 +655,7 @@ class _Follow(TorchFunctionMode):
         self.labels |= {id(b): name for name, b in model.named_buffers() if b.numel() == 1}
         self.scales: dict[str, nn.Parameter] = {}
         self.ends: dict[int, Symbol] = {}
+        self.results: list[Symbol] = []
         self.count = 0
         self.tokens: set[int] = set()
         self.opens = False
@@ -733,6 +736,8 @@ class _Follow(TorchFunctionMode):
     def _module(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         name = self.names[module]
         self.ran.add(name)
+        if module is self.model:
+            self.results = [s for t in _flat(result) if (s := self.outer.get(id(t))) is not None]
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
         made = norms.answer(result)
         if name in self.known and name not in self.lines:
@@ -865,7 +870,11 @@ class _Follow(TorchFunctionMode):
             return (
                 Viewed(first) if whole or isinstance(bare(first), Made) else Made((first,), "part")
             )
-        if name in NORMS and before[0] is not None:
+        if (
+            name in NORMS
+            and before[0] is not None
+            and not self._is_other_length(name, args, kwargs)
+        ):
             self.count += 1
             called = f"{name}({self.count})"
             self.lines[called] = line()
@@ -902,6 +911,15 @@ class _Follow(TorchFunctionMode):
             return False
         axes = [along] if isinstance(along, int) else along or ()
         return any(first.shape[axis] in self.tokens for axis in axes)
+
+    def _is_other_length(self, name: str, args: tuple, kwargs: dict) -> bool:
+        """Whether a call of `normalize` divides by another length than the L2 norm of channels, as Sinkhorn's
+        does."""
+        power, axis = (
+            args[at] if len(args) > at else kwargs.get(key, usual)
+            for at, key, usual in ((1, "p", 2.0), (2, "dim", 1))
+        )
+        return name == "normalize" and (power != 2 or args[0].shape[axis] in self.tokens)
 
     def _was_multiplied(self, tensor: Tensor) -> bool:
         """Whether two tensors that were computed from this one have been multiplied."""
@@ -946,6 +964,8 @@ class _Follow(TorchFunctionMode):
             return Sum(shifted, Made((), "shift")) if is_state(shifted) else Made((shifted,))
         if self.opens and isinstance(bare(left), Stream) and isinstance(bare(right), Stream):
             return left  # tokens and positions
+        if alpha == -1 and isinstance(bare(right), Normed) and not is_state(left):
+            return Made((left, right))  # inside of a branch, as pool(N(x)) - N(x)
         right = right if alpha == 1 else Scaled(right, f"{alpha:.6g}", True)
         if _is_own_mean(centred := Sum(left, right)):
             return centred
@@ -1045,15 +1065,14 @@ class _Follow(TorchFunctionMode):
         each.embed_norm = _norm_in(each.blocks[0].before)
         self._between(each)
         last = self.ends.get(id(each.blocks[-1]))
+        final = None
         if last is not None:
-            each.final_norm = next(
-                (
-                    s.name
-                    for s in self.outer.values()
-                    if isinstance(s, Normed) and _reads(s.of, last)
-                ),
-                None,
-            )
+            every = (s for s in self.outer.values() if isinstance(s, Normed))
+            final = next((s for s in every if _reads(s.of, last)), None)
+        if final is not None:
+            each.final_norm = final.name
+            used = any(final in sources(result) for result in self.results)
+            each.ignored = bool(self.results) and not used
         if each.stack.single and each.blocks[0].judged is not None:
             _ends_inside(each, each.blocks[0].judged)
 

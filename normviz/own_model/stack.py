@@ -248,8 +248,11 @@ def channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
     every = [p.shape for p in module.parameters()]
     sizes = {size.numel() for size in every}
     sides = {n for size in every if len(size) == 2 for n in size}
-    is_last = len(shape) < 3 or shape[-1] in sizes | sides
-    return 1 if not is_last and shape[1] in sizes else -1
+    if len(shape) < 3 or shape[1] not in sizes:
+        return -1
+    ranks = {len(size) for size in every} - {0, 1}
+    convolves = bool(ranks) and min(ranks) > 2  # so that channels come second
+    return 1 if convolves or shape[-1] not in sizes | sides else -1
 
 
 def find_stream(calls: Sequence[Call], block: nn.Module) -> Stream | None:

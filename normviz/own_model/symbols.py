@@ -83,10 +83,16 @@ def sources(symbol: Symbol, until: Callable[[Symbol], bool] = lambda _: False) -
             continue
         seen.add(id(part))
         yield part
-        match part:
-            case Made(of=parts):
-                todo += parts
-            case Sum(first, second):
-                todo += [first, second]
-            case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
-                todo.append(of)
+        todo += read_by(part)
+
+
+def read_by(symbol: Symbol) -> tuple[Symbol, ...]:
+    """What a symbol was computed from in one operation."""
+    match symbol:
+        case Made(of=parts):
+            return parts
+        case Sum(first, second):
+            return first, second
+        case Normed(of=of) | Scaled(of=of) | Viewed(of=of):
+            return (of,)
+    return ()

@@ -39,10 +39,11 @@ from ..result import Result
 from ..runs import Steps
 from ..runs.store import Store, StoreError
 from ..training.events import Diverged, Started, Step
+from . import doctor
 from .anatomy import stack_found, trace_model
 from .hooks import Hooks, in_transform, weakly
 from .instruments import KEYS, Instruments, Row, in_backward, read_rows
-from .report import StackFound
+from .report import Finding, StackFound
 from .source import inputs_of
 from .stack import Stack, find_stacks, main_stack
 from .step_clock import StepClock
@@ -132,8 +133,12 @@ class Watch:
         self._model = weakref.ref(model)
         self._in_place = getattr(model, "_compiled_call_impl", None) is not None
         self.placement_note = ""
+        given = _inner_optimizers(optimizer)
+        self.findings: tuple[Finding, ...] = ()
         looks = self.is_main and not self.is_sharded
-        record, stack = self._inspected(inner, stack) if looks else (None, stack)
+        record, stack = self._inspected(inner, stack, given) if looks else (None, stack)
+        for finding in self.findings:
+            LOG.warning("%s", finding)
         instruments = Instruments(inner, stack, scaler)
         self._instruments = weakref.ref(instruments)
         self.notes = instruments.notes
@@ -158,9 +163,8 @@ class Watch:
         self._handles: list[Any] = []
         self._hooks = Hooks()
         self._displays: list[Any] = []
-        given = _inner_optimizers(optimizer)
         self._given = [weakref.ref(each) for each in given]
-        self._owned: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._owned: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDictionary()
         self._tells = not given  # told steps, without an optimizer
         self._began = time.time()
         self._sinks = _sinks(to, self) if self.is_main else []
@@ -223,10 +227,12 @@ class Watch:
             "steps", f"some may be missing after a {type(error).__name__}: see the log"
         )
 
-    def _inspected(self, model: nn.Module, stack: Stack) -> tuple[StackFound | None, Stack]:
+    def _inspected(
+        self, model: nn.Module, stack: Stack, optimizers: list[Any]
+    ) -> tuple[StackFound | None, Stack]:
         """What a trace of the model says of the watched stack (None where it can't be traced), and the stack
         with a block for each call, where blocks are called several times. A module that trains without being
-        called, as Lightning's, is left out: what is in it has the stack."""
+        called, as Lightning's, is left out: what is in it has the stack. Keeps what the doctor finds."""
         parts = stack.path.split(".")
         for depth in range(len(parts)):
             start = ".".join(parts[:depth])
@@ -239,6 +245,11 @@ class Watch:
                 self.placement_note = self.placement_note or str(error)
                 continue
             self.placement_note = ""
+            found = tuple(stack_found(each, traced) for each in traced.stacks if each.runs)
+            try:
+                self.findings = doctor.findings(inner, traced, found, optimizers)
+            except Exception as error:  # whatever a stranger's code raises on other inputs
+                LOG.warning("the doctor failed", exc_info=error)
             rest = stack.path.removeprefix(f"{start}.") if start else stack.path
             ran = (each for each in traced.stacks if each.runs and each.stack.path == rest)
             if (each := next(ran, None)) is None:
@@ -385,11 +396,12 @@ class Watch:
         model = self._model()
         if model is None or self.status != "running":
             return False
-        if optimizer not in self._owned:
+        groups = getattr(optimizer, "param_groups", ())
+        count = sum(len(group["params"]) for group in groups)  # groups may be added later
+        if self._owned.get(optimizer, (None, False))[0] != count:
             own = {id(p) for p in model.parameters()}
-            groups = getattr(optimizer, "param_groups", ())
-            self._owned[optimizer] = any(id(p) in own for g in groups for p in g["params"])
-        return self._owned[optimizer]
+            self._owned[optimizer] = count, any(id(p) in own for g in groups for p in g["params"])
+        return self._owned[optimizer][1]
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         """Measure the gradients: now, or after the closure that computes them, as Lightning gives one."""
@@ -710,7 +722,10 @@ class Watch:
             for handle in self._handles:
                 after.callback(handle.remove)
             after.callback(self._hooks.remove)
-            self.flush()
+            try:
+                self.flush()
+            except Exception as error:  # a model may go while torch.func or a compiler is at work
+                self.failed(error)
         self._handles.clear()
         self.status = status
         OPEN.discard(self)
@@ -752,7 +767,8 @@ class Watch:
 
 
 def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
-    """Watch a model while the caller trains it with an optimizer or a list of them; returns a `Watch`.
+    """Watch a model while the caller trains it with an optimizer or a list of them; returns a `Watch`, whose
+    `findings` are the known bugs of norms that the model has (as of `normviz doctor`; they are logged too).
 
     blocks   path of the list of blocks, as "model.layers"; found by itself where it is left out
     every    "auto" (the first 32 steps, then so many that the extra time stays below 2 %), or a number

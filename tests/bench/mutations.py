@@ -785,7 +785,8 @@ MUTATIONS = (
     ),
     Mutation(
         "watch-one-optimizer", "normviz/own_model/watch.py",
-        "self._owned[optimizer] = any(", "self._owned[optimizer] = optimizer is self.optimizer and any(",
+        "self._owned[optimizer] = count, any(",
+        "self._owned[optimizer] = count, optimizer is self.optimizer and any(",
         "the update of a second optimizer is left out, and nothing says so",
         "tests/own_model/test_watch_kinds.py",
     ),

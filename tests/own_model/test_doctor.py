@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from own_model_kit import exported
 from torch import Tensor, nn
 
-from normviz import inspect
+from normviz import inspect, watch
 
 D, H, T, L = 32, 4, 24, 4
 
@@ -107,6 +107,25 @@ class NoFinal(Model):
         for block in self.blocks:
             x = block(x)
         return self.head(x)
+
+
+class FinalIgnored(Model):
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        self.final(x)  # BUG final ignored
+        return self.head(x)
+
+
+class Turned(Pre):
+    """A norm over time: its input is turned."""
+
+    make = staticmethod(lambda: nn.LayerNorm(T))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.att(self.n1(x.mT).mT)  # BUG turned
+        return x + self.ff(self.n2(x.mT).mT)
 
 
 class Twice(Pre):
@@ -238,6 +257,40 @@ class Groups(nn.Module):
         return z.flatten(-2) * self.w
 
 
+class Picky(nn.Module):
+    """As timm's and einops' modules, it takes one number of dimensions alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return {4: self.norm}[x.ndim](x)
+
+
+class Maps(Pre):
+    """Tokens in rows and columns, in the first norm."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.att(self.n1(x.unflatten(1, (-1, 4))).flatten(1, 2))
+        return x + self.ff(self.n2(x.unflatten(1, (-1, 4))).flatten(1, 2))
+
+
+class Embedded(Model):
+    """A module that is read as a whole: its embedding has a norm, which the skip path reads too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start = nn.LayerNorm(D)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.start(self.tokens(tokens))
+        for block in self.blocks:
+            x = x + block.att(block.n1(x))
+            x = x + block.ff(block.n2(x))
+        return self.head(self.final(x))
+
+
 ALPHA, BETA = (2 * L) ** 0.25, (8 * L) ** -0.25
 
 
@@ -253,6 +306,12 @@ def deepnorm(skip: float = ALPHA, branch: float = 1.0, beta: float = BETA) -> ty
             return self.n2(skip * x + branch * self.ff(x))
 
     return Deep
+
+
+class OneAlpha(Pre):
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.n1(ALPHA * x + self.att(x))
+        return self.n2(x + self.ff(x))  # BUG one alpha
 
 
 class Post(Pre):
@@ -292,6 +351,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "half": (lambda: Model(Half), "norm unused", "blocks.0.n2", "at 3 more places"),
     "dropped": (lambda: Model(Dropped), "norm unused", "dropped", "result nothing reads.* by 0"),
     "final unused": (NoFinal, "norm unused", "final", "no forward pass calls"),
+    "final ignored": (FinalIgnored, "norm unused", "final ignored", "result nothing reads.* by 0"),
     "shared": (shared, "norm shared", "blocks.0.n2", "one norm for all 4 blocks"),
     "tied": (tied, "norm shared", "blocks.0.n1", "blocks.1.n1.weight is the same parameter"),
     "twice": (lambda: Model(Twice), "norm called twice", "twice", "called twice a block and n2 never"),
@@ -313,6 +373,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "positions": (
         lambda: Model(having(lambda: nn.LayerNorm((T, D)))), "norm over positions", "blocks.0.n1", "by 0",
     ),
+    "turned": (lambda: Model(Turned), "norm over positions", "turned", "over the positions"),
     "all": (lambda: Model(having(All)), "norm over positions", "blocks.0.n1", "over the batch"),
     "batch": (lambda: Model(having(Tokens)), "norm over positions", "blocks.0.n1", "over the batch"),
     "beta": (
@@ -325,6 +386,7 @@ BUGS: dict[str, tuple[Callable[[], nn.Module], str, str, str]] = {
     "alpha inverted": (
         lambda: Model(deepnorm(1 / ALPHA), False), "DeepNorm's alpha", "deepnorm", "inverted",
     ),
+    "one alpha": (lambda: Model(OneAlpha, False), "DeepNorm's alpha", "one alpha", "is not multiplied"),
     "alpha on the branch": (
         lambda: Model(deepnorm(1.0, ALPHA), False), "DeepNorm's alpha", "deepnorm", "on the branch",
     ),
@@ -423,6 +485,9 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
     "lora": lora,
     "upper blocks train": upper_blocks_train,
     "one block": one_block,
+    "picky": lambda: Model(type("Own", (Maps,), {"make": staticmethod(Picky)})),
+    "norm of the embedding": Embedded,
+    "turned in both directions": lambda: Model(type("Own", (Turned,), {"attention": Both})),
     "by depth": lambda: Model(having(ByDepth)),
     "unbiased": lambda: Model(having(Unbiased)),
     "sqrt(d)": lambda: Model(having(lambda: One(1, D**0.5))),
@@ -452,6 +517,43 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
             for matrix, decay in ((True, 0.1), (False, 0.0))
         ]
         assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
+
+
+class Merges(nn.Module):
+    """A block without a skip path: a matrix reads its norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.ff = nn.LayerNorm(D), FFN()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.ff(self.norm(x))
+
+
+def test_decay_of_a_scale_is_left_alone_where_the_placement_is_not_told() -> None:
+    model = Model(Merges)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
+    it = inspect(model, optimizer=optimizer)
+    assert it.main.placement is None and it.lint == ()
+
+
+def test_a_watch_has_the_findings_with_those_of_its_optimizers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = Model(Post, False)
+    model.blocks[0].spare = nn.LayerNorm(D)
+    halves = [
+        [p for name, p in model.named_parameters() if (".n1" in name) == is_first]
+        for is_first in (True, False)
+    ]
+    optimizers = [torch.optim.AdamW(half, weight_decay=0.1) for half in halves]
+    it = watch(model, optimizers, to=None)
+    it.close()
+    assert {found.name for found in it.findings} == {"norm unused", "scale decayed"}
+    assert "of 8 norms" in str(it.findings[1])
+    assert [str(found) for found in it.findings] == caplog.messages
+    with watch(lora(), to=None) as it:
+        assert it.findings == ()
 
 
 @pytest.mark.slow

@@ -147,6 +147,39 @@ def test_decoders_are_given_a_second_stream_and_others_are_told_to_give_inputs()
         normviz.inspect(Three(layer, 2))
 
 
+class Pooled(Pre):
+    """As PoolFormer: a pooling of the tokens without the token itself."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.n1(x)
+        x = x + self.att.o(torch.nn.functional.avg_pool1d(y.mT, 3, 1, 1).mT - y)
+        return x + self.ff(self.n2(x))
+
+
+class Mixed(Pre):
+    """As hyper-connections: rows and columns of a matrix of weights are made to sum to 1 in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Linear(D, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.weights(self.n1(x)).softmax(-2)
+        for _ in range(2):
+            weights = nn.functional.normalize(weights, p=1, dim=-1)
+            weights = nn.functional.normalize(weights, p=1, dim=-2)
+        x = x + self.att(weights)
+        return x + self.ff(self.n2(x))
+
+
+def test_what_is_divided_by_a_sum_is_no_norm_and_a_pooling_is_a_mixer() -> None:
+    for kind, formula in ((Mixed, "attention: x + A(N(x))"), (Pooled, "mixer: x + M(N(x))")):
+        with case(kind.__name__):
+            it = normviz.inspect(Model(kind))
+            assert it.main.formulas == (formula, "FFN: x + F(N(x))") and it.lint == ()
+            assert [(norm.key, norm.count) for norm in it.main.norms] == [("layernorm", 8)]
+
+
 class Lambdas(Model):
     """Gains of all sublayers in one vector, on the stream that branches read too."""
 
@@ -193,6 +226,8 @@ def test_what_people_have_is_told(
     (stack,) = it.stacks
     assert (stack.placement, stack.blocks, stack.final_words) == (placement, blocks, final), str(it)
     assert placement == "post" or it.lint == ()
+    one = any(isinstance(module, Linear) for module in model.modules())
+    assert sum(norm.count for norm in stack.norms) == blocks * (1 if one else 2)
 
 
 @pytest.mark.slow
@@ -212,6 +247,10 @@ def test_a_norm_of_a_scaled_stream_stands_in_the_formula() -> None:
     (stack,) = normviz.inspect(Lambdas()).stacks
     assert stack.formulas == ("attention: g x + A(N(x))", "FFN: g x + F(N(x))")
     assert stack.placement in (None, "pre") and (stack.blocks, stack.final_norm) == (4, "final")
+
+
+def test_inspect_has_a_name_beside_that_of_pythons_own() -> None:
+    assert normviz.inspect_model is normviz.inspect
 
 
 def test_what_is_no_model_is_a_sentence() -> None:

@@ -64,7 +64,20 @@ def test_a_number_is_told_from_one_plus_a_number() -> None:
         assert (found.key, found.gain, found.start) == ("scalenorm", gain, 1 - offset)
 
 
+class Clip(nn.Module):
+    """As Inkling's: queries of several heads, times a scale each, are made shorter above a length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4, 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * self.scale
+        return x * (100 / (x.norm(dim=-1, keepdim=True) + 1e-6)).clamp(max=1.0)
+
+
 def test_what_is_no_norm_is_none() -> None:
+    assert tell(Clip(), (2, 8, 4, 64)) is None
     others = (nn.Tanh(), nn.GELU(), nn.Sigmoid(), nn.Linear(64, 64), nn.PReLU(64), nn.Softmax(-1))
     for module in others:
         with case(type(module).__name__):

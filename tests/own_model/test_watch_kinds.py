@@ -9,6 +9,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 from test_watch_loop import D, Model, batch, hooks, made
 from torch import Tensor, nn
 
-from normviz import watch
+from normviz import LightningCallback, watch
 from normviz.own_model.hooks import EagerStance
 from normviz.own_model.watch import Watch
 
@@ -26,10 +27,13 @@ STEPS = 4
 
 
 class Truth:
-    """A plain loop's own numbers: of each step the loss, and of each block the gradients and the update."""
+    """A plain loop's own numbers: of each step the loss, and of each block the gradients and the update; of a
+    block that is called several times, at each of its calls."""
 
     def __init__(self, model: Model, it: Watch | None, given: Any = None) -> None:
         self.model, self.it, self.given = model, it, given
+        order = getattr(model, "order", range(len(model.layers)))
+        self.blocks = [[*model.layers[n].parameters()] for n in order]
         self.losses: list[float] = []
         self.gradients: list[list[float]] = []
         self.updates: list[list[float]] = []
@@ -38,26 +42,24 @@ class Truth:
     def gradient(self, scale: float = 1.0) -> None:
         """The gradients as they are now, and the weights."""
         self.gradients.append(
-            [norm([p.grad / scale for p in block.parameters()]) for block in self.model.layers]
+            [norm([p.grad / scale for p in own if p.grad is not None]) for own in self.blocks]
         )
-        self.before = [
-            [p.detach().clone() for p in block.parameters()] for block in self.model.layers
-        ]
+        self.before = [[p.detach().clone() for p in own] for own in self.blocks]
 
     def step(self, loss: float) -> None:
         """The step was taken."""
         self.losses.append(loss)
-        pairs = zip(self.model.layers, self.before, strict=True)
-        self.updates.append(
-            [
-                norm([p.detach() - q for p, q in zip(block.parameters(), old, strict=True)])
-                / norm(old)
-                for block, old in pairs
-            ]
-        )
+        self.updates.append([])
+        for own, old in zip(self.blocks, self.before, strict=True):
+            pairs = [(p.detach(), q) for p, q in zip(own, old, strict=True) if p.requires_grad]
+            size = norm([q for _, q in pairs])
+            self.updates[-1].append(norm([p - q for p, q in pairs]) / size)
 
 
 def norm(tensors: list[Tensor]) -> float:
+    """Their norm together; NaN of none."""
+    if not tensors:
+        return float("nan")
     return float(torch.cat([x.double().flatten() for x in tensors]).norm())
 
 
@@ -92,6 +94,20 @@ def anew(model: Model, truth: Truth) -> None:
         loss.backward()
         truth.gradient()
         optimizer.step()
+        truth.step(loss.item())
+
+
+def grown(model: Model, truth: Truth) -> None:
+    """An optimizer that gets the model's parameters after a step."""
+    optimizer = torch.optim.AdamW([nn.Parameter(torch.ones(2))], lr=1e-2)
+    optimizer.step()
+    optimizer.add_param_group({"params": [*model.parameters()]})
+    for step in range(STEPS):
+        loss = model(*batch(step))[1]
+        loss.backward()
+        truth.gradient()
+        optimizer.step()
+        optimizer.zero_grad()
         truth.step(loss.item())
 
 
@@ -258,55 +274,148 @@ def clipped(model: Model, truth: Truth) -> None:
         truth.step(loss.item())
 
 
-KINDS: dict[str, tuple[Callable[[Model, Truth], None], str | None]] = {
-    "several optimizers": (several, None),
-    "a new optimizer": (anew, None),
-    "told first": (told("first"), None),
-    "told last": (told("last"), None),
-    "told last as a number": (told("number"), None),
-    "divided, told": (divided("told"), "accumulation: the loss of a step is the sum"),
-    "divided later, told": (divided("later"), None),
-    "divided later, in the output": (divided("output"), None),
-    "scaler": (scaled(False), "3 steps were skipped"),
-    "scaler, told": (scaled(True), "3 steps were skipped"),
-    "scaler, told, cleared after the forward pass": (
-        scaled(True, zero_first=True),
-        "3 steps were skipped",
-    ),
-    "scaler, fused": (scaled(True, fused=True), "3 steps were skipped"),
-    "scaler, not told, clipped": (unscaled, None),
-    "SAM": (sam, f"{STEPS} steps were skipped"),
-    "evaluation mode": (evaluated, None),
-    "autograd.grad": (penalized, None),
-    "clipped unevenly": (clipped, None),
-}
+def nothing(model: Model, step: int) -> None: ...
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_recorded_is_what_the_loop_without_a_watch_has(kind: str) -> None:
-    loop, said = KINDS[kind]
+def plain(model: Model, truth: Truth, between: Callable[[Model, int], object] = nothing) -> None:
+    """One optimizer; `between` is done between backward pass and step."""
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    for step in range(STEPS):
+        loss = model(*batch(step))[1]
+        if truth.it is not None and truth.it._in_place:
+            truth.it.step(loss)
+        loss.backward()
+        truth.gradient()
+        between(model, step)
+        optimizer.step()
+        optimizer.zero_grad()
+        truth.step(loss.item())
 
-    def trained(watches: bool) -> tuple[Truth, Model]:
-        model, _ = made()
-        it = given = None
-        if watches:
-            given = two(model) if loop is several else torch.optim.SGD(model.parameters())
-            it = watch(model, given, to=None, every=1)
-        truth = Truth(model, it, given)
-        loop(model, truth)
-        return truth, model
 
-    (plain, twin), (seen, model) = trained(False), trained(True)
-    assert seen.it is not None
-    seen.it.close()
-    for p, q in zip(twin.parameters(), model.parameters(), strict=True):
-        assert torch.equal(p, q), "the watch changed the training"
-    result, missing = seen.it.result, seen.it.missing
-    near = 1e-3 if "scaler" in kind else 1e-5
-    np.testing.assert_allclose(result.losses, plain.losses, rtol=1e-5)
-    np.testing.assert_allclose(result.values("grad_block")[:, 1:], plain.gradients, rtol=near)
-    np.testing.assert_allclose(result.values("update_ratio")[:, 1:], plain.updates, rtol=1e-4)
-    assert (missing == []) if said is None else (len(missing) == 1 and said in missing[0]), missing
+def averaged(model: Model, truth: Truth) -> None:
+    """A copy that follows the weights on average, and is evaluated at each step."""
+    mean = torch.optim.swa_utils.AveragedModel(model)
+
+    def between(model: Model, step: int) -> None:
+        mean.update_parameters(model)
+        copy.deepcopy(model)(*batch(50 + step))[1].backward()
+        mean(*batch(60 + step))
+
+    plain(model, truth, between)
+
+
+def saved(model: Model, truth: Truth) -> None:
+    """The whole model is saved at each step, and what is read back goes forwards and backwards."""
+
+    def between(model: Model, step: int) -> None:
+        torch.save(model, file := io.BytesIO())
+        file.seek(0)
+        torch.load(file, weights_only=False)(*batch(50 + step))[1].backward()
+
+    plain(model, truth, between)
+
+
+def rerun(model: Model, truth: Truth) -> None:
+    """Between two steps a cell makes, watches and trains another model, and deletes it."""
+
+    def between(model: Model, step: int) -> None:
+        other, optimizer = made()
+        if truth.it is not None:
+            watch(other, optimizer, to=None, every=1)
+        one_step(other, optimizer, 50 + step)
+
+    plain(model, truth, between)
+
+
+def transformed(model: Model, truth: Truth) -> None:
+    def between(model: Model, step: int) -> None:
+        values = {name: p.detach() for name, p in model.named_parameters()}
+        torch.func.grad(lambda p: torch.func.functional_call(model, p, batch(50 + step))[1])(values)
+
+    plain(model, truth, between)
+
+
+def interrupted(model: Model, truth: Truth) -> None:
+    """After each step a forward pass is broken off in a block, and another one before it goes backwards."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for step in range(STEPS):
+        loss = model(*batch(step))[1]
+        loss.backward()
+        truth.gradient()
+        optimizer.step()
+        optimizer.zero_grad()
+        truth.step(loss.item())
+        broken = model.layers[1].register_forward_hook(_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(*batch(50 + step))
+        broken.remove()
+        model(*batch(60 + step))
+
+
+def twofold(model: Model, truth: Truth) -> None:
+    """Two watches; the second one has a cadence of its own."""
+    second = watch(model, to=None, every=2) if truth.it is not None else None
+    plain(model, truth)
+    if second is not None:
+        second.close()
+
+
+def in_lightning(model: Model, truth: Truth) -> None:
+    """Lightning's list of optimizers, in manual optimization; the callback makes the watch."""
+    import pytorch_lightning as lightning
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.automatic_optimization = model, False
+
+        def training_step(self, rows: list[Tensor], index: int) -> None:
+            loss = self.model(*rows)[1]
+            self.manual_backward(loss)
+            truth.gradient()
+            for one in self.optimizers():  # pyrefly: ignore[not-iterable]
+                one.step()
+            truth.step(loss.item())
+            for one in self.optimizers():  # pyrefly: ignore[not-iterable]
+                one.zero_grad()
+
+        def configure_optimizers(self) -> list[torch.optim.Optimizer]:
+            return two(self.model)
+
+    callback = LightningCallback(to=None, every=1)
+    watches = truth.it is not None
+    if truth.it is not None:
+        truth.it.close()
+    trainer = lightning.Trainer(
+        accelerator="cpu", max_epochs=1, callbacks=[callback] * watches, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    rows = torch.utils.data.DataLoader([batch(step) for step in range(STEPS)], batch_size=None)
+    trainer.fit(Module(), rows)
+    truth.it = callback.watch
+
+
+def frozen() -> Model:
+    model = fresh()
+    model.layers[1].requires_grad_(False)
+    return model
+
+
+def compiled(whole: bool) -> Callable[[], Model]:
+    """Compiled in place: the model, or each of its blocks."""
+
+    def make() -> Model:
+        torch._dynamo.reset()
+        model = fresh()
+        for module in [model] if whole else model.layers:
+            module.compile(backend="aot_eager")
+        return model
+
+    return make
+
+
+def fresh() -> Model:
+    return made()[0]
 
 
 class Looped(Model):
@@ -326,6 +435,125 @@ class Looped(Model):
             self.ends.append(x)
         logits = self.head(self.norm(x))
         return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def in_order(*order: int) -> Callable[[], Model]:
+    """A model whose blocks are called in an order."""
+
+    def make() -> Model:
+        torch.manual_seed(0)
+        return Looped([*order])
+
+    return make
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of loop: what it does, what `missing` says (None: nothing), the model, the watch's cadence, and
+    the relative difference up to which gradients are the same."""
+
+    loop: Callable[[Model, Truth], None]
+    said: str | None = None
+    make: Callable[[], Model] = fresh
+    every: int = 1
+    near: float = 1e-5
+
+
+CALLS = "calls: a block that is called several times in a forward pass has a row for each call"
+HALF = 1e-3
+"""Gradients in float16 and bfloat16 are as near as that."""
+KINDS: dict[str, Kind] = {
+    "EMA copy": Kind(averaged),
+    "torch.save": Kind(saved),
+    "re-run cells": Kind(rerun),
+    "torch.func": Kind(transformed, "transforms: forward passes inside of torch.func"),
+    "SAM": Kind(sam, f"{STEPS} steps were skipped"),
+    "several optimizers": Kind(several),
+    "Lightning's list": Kind(in_lightning),
+    "a new optimizer": Kind(anew),
+    "groups added later": Kind(grown),
+    "model.compile()": Kind(plain, make=compiled(True), every=2),
+    "compiled blocks": Kind(plain, make=compiled(False), every=2),
+    "scaler": Kind(scaled(False), "3 steps were skipped", near=HALF),
+    "scaler, told": Kind(scaled(True), "3 steps were skipped", near=HALF),
+    "scaler, told, cleared after the forward pass": Kind(
+        scaled(True, zero_first=True), "3 steps were skipped", near=HALF
+    ),
+    "scaler, fused": Kind(scaled(True, fused=True), "3 steps were skipped", near=HALF),
+    "scaler, not told, clipped": Kind(unscaled, near=HALF),
+    "divided, told": Kind(divided("told"), "accumulation: the loss of a step is the sum"),
+    "divided later, told": Kind(divided("later")),
+    "divided later, in the output": Kind(divided("output")),
+    "interrupted": Kind(interrupted),
+    "told first": Kind(told("first")),
+    "told last": Kind(told("last")),
+    "told last as a number": Kind(told("number")),
+    "two watches": Kind(twofold),
+    "evaluation mode": Kind(evaluated),
+    "frozen blocks": Kind(plain, make=frozen),
+    "shared block": Kind(plain, CALLS, in_order(1, 1, 1)),
+    "looped blocks": Kind(plain, CALLS, in_order(0, 1, 2, 0, 1, 2)),
+    "autograd.grad": Kind(penalized),
+    "clipped unevenly": Kind(clipped),
+}
+"""Each kind of loop, in the order in which `python -m tests.bench.loops` prints them."""
+SLOW = ("Lightning's list", "model.compile()", "compiled blocks")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A loop without a watch, the same one with it, and what the watch recorded."""
+
+    plain: Truth
+    seen: Truth
+    watch: Watch
+
+    def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """What was recorded and what is true: [steps] losses, [steps, blocks] gradients and updates."""
+        result = self.watch.result
+        at = np.searchsorted(result.steps.step, result.steps.layer_steps)
+        return {
+            "loss": (result.losses, np.array(self.plain.losses)),
+            "gradient": (result.values("grad_block")[:, 1:], np.array(self.plain.gradients)[at]),
+            "update": (result.values("update_ratio")[:, 1:], np.array(self.plain.updates)[at]),
+        }
+
+
+def compared(kind: Kind) -> Compared:
+    """Run a loop without and with a watch, from the same numbers."""
+
+    def trained(watches: bool) -> Truth:
+        model = kind.make()
+        it = given = None
+        if watches:
+            given = two(model) if kind.loop is several else torch.optim.SGD(model.parameters())
+            it = watch(model, given, to=None, every=kind.every)
+        truth = Truth(model, it, given)
+        kind.loop(model, truth)
+        return truth
+
+    without, seen = trained(False), trained(True)
+    assert seen.it is not None
+    seen.it.close()
+    return Compared(without, seen, seen.it)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in KINDS]
+)
+def test_what_is_recorded_is_what_the_loop_without_a_watch_has(name: str) -> None:
+    kind = KINDS[name]
+    it = compared(kind)
+    parameters = it.plain.model.parameters(), it.seen.model.parameters()
+    for p, q in zip(*parameters, strict=True):
+        same = torch.equal(p, q) if kind.every == 1 else torch.allclose(p, q, rtol=1e-5)
+        assert same, "the watch changed the training"
+    pairs, missing = it.pairs(), it.watch.missing
+    for what, near in (("loss", 1e-5), ("gradient", kind.near), ("update", 1e-4)):
+        np.testing.assert_allclose(*pairs[what], rtol=near, err_msg=what)
+    said = kind.said
+    assert (missing == []) if said is None else (len(missing) == 1 and said in missing[0]), missing
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 0, 1, 2], [0, 0, 1, 1, 2], [1, 1, 1]])
@@ -443,6 +671,21 @@ def test_models_are_freed_and_their_runs_end(keeps: bool) -> None:
             assert (one.status, len(one.result.steps)) == ("finished", 1)
         else:
             assert one() is None
+
+
+def test_a_watch_that_closes_inside_of_a_transform_ends_its_run_and_says_what_is_missing() -> None:
+    """As it does where a model is freed while torch.func works."""
+    model, optimizer = made()
+    it = watch(model, optimizer, to=None)
+    one_step(model, optimizer)
+
+    def value(x: Tensor) -> Tensor:
+        it.close()
+        return x.sum()
+
+    torch.func.grad(value)(torch.ones(2))
+    assert it.status == "finished" and hooks(model, optimizer) == 0
+    assert any("some may be missing after a RuntimeError" in words for words in it.missing)
 
 
 def test_an_unnamed_watch_and_optimizer_go_on_with_the_model() -> None:

@@ -74,14 +74,16 @@ class Layers(nn.Module):
         return (x - 1).square().mean()
 
 
-def test_channels_that_come_second_give_the_numbers_of_channels_that_come_last() -> None:
+@pytest.mark.parametrize("tokens", [12, 16])
+def test_channels_that_come_second_give_the_numbers_of_channels_that_come_last(tokens: int) -> None:
+    """16 tokens are as many as the hidden channels."""
     found = []
     for second in (False, True):
         model = Layers(second)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         it = watch(model, optimizer, to=None, every=1)
         for step in range(3):
-            x = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(step))
+            x = torch.randn(4, tokens, 8, generator=torch.Generator().manual_seed(step))
             loss = model(x)
             loss.backward()
             it.step(loss)

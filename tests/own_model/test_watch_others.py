@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,7 +159,9 @@ for kind in ("ddp", "fsdp2"):
     assert rank == 0 or kind == "fsdp2" or not it.steps
     if rank == 0:
         seen = it.result
-        found[kind] = {{p: seen.values(p) for p in seen.probes}} | {{"norm": seen.steps.grad_norm}}
+        found[kind] = {{p: seen.values(p) for p in seen.probes}} | {{
+            "norm": seen.steps.grad_norm, "loss": seen.losses, "missing": it.missing,
+        }}
 if rank == 0:
     torch.save(found, sys.argv[2])
 dist.destroy_process_group()
@@ -167,17 +170,23 @@ os._exit(failed)  # Gloo's threads may abort a process whose interpreter ends: p
 """
 
 
+def of_two_processes(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a watch recorded with DDP and with FSDP2: each quantity, the norm of all gradients, the losses,
+    and what is missing."""
+    script = folder / "run.py"
+    script.write_text(DISTRIBUTED.format(here=str(Path(__file__).parent)))
+    given = [str(folder / "meeting"), str(folder / "seen.pt")]
+    command = [sys.executable, str(script), *given]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return torch.load(given[1], weights_only=False)
+
+
 @pytest.mark.slow
 def test_gradients_of_two_processes_equal_those_of_one(tmp_path: Path) -> None:
     from test_watch_loop import batch, made
 
-    script = tmp_path / "run.py"
-    script.write_text(DISTRIBUTED.format(here=str(Path(__file__).parent)))
-    given = [str(tmp_path / "meeting"), str(tmp_path / "seen.pt")]
-    command = [sys.executable, str(script), *given]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-
+    found = of_two_processes(tmp_path)
     model, _ = made()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with normviz.watch(model, optimizer, to=None, every=1) as it:
@@ -188,7 +197,7 @@ def test_gradients_of_two_processes_equal_those_of_one(tmp_path: Path) -> None:
     one = it.result
     exact = {"grad_block": 2e-6, "grad_w2": 2e-6}
     wide = dict.fromkeys(("grad_qk", "update_ratio", "norm_drift"), 1e-4)
-    for kind, seen in torch.load(given[1], weights_only=False).items():
+    for kind, seen in found.items():
         np.testing.assert_allclose(seen["norm"], one.steps.grad_norm, rtol=1e-6)
         for probe, near in (exact | (wide if kind == "ddp" else {})).items():
             with case(kind, probe):

@@ -209,7 +209,7 @@ def tuned(
     name = key or arm
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".0f", quantity.unit)
     return {
-        f"{name}_rate": Number(f"rate chosen on the other seeds, {words}", ChosenRate(name), "g"),
+        f"{name}_rate": Number(f"rate chosen on other seeds, {words}", ChosenRate(name), "g"),
         name: Number(
             f"{quantity.label}, at the chosen rate, {words}",
             Tuned(arm, quantity, where),
