@@ -61,9 +61,12 @@ def has_gpu() -> bool:
     return bool(gpus())
 
 
-def on_gpu(name: str, tf32: bool = False) -> str:
+def on_gpu(name: str, tf32: bool | None = None) -> str:
     """The device of a run on the GPU of this name, with what else its digits depend on: PyTorch's version,
-    and whether products of matrices were in TF32. "cuda: NVIDIA H200, PyTorch 2.11.0+cu130"."""
+    and whether products of matrices are in TF32 (None: as PyTorch's environment variable has it).
+    "cuda: NVIDIA H200, PyTorch 2.11.0+cu130"."""
+    if tf32 is None:
+        tf32 = os.environ.get("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE") == "1"
     return f"cuda: {name}, PyTorch {_built('__version__')}" + ", TF32" * tf32
 
 

@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,13 +43,11 @@ class _Server:
 
     folder    the store's, once the store was opened; kept when a damaged store is set aside
     problems  warnings about the store for every visitor: sentences without a full stop
-    adopted   keys of the shipped cells that were added to the store
     """
 
     backend: SharedBackend | None = None
     folder: Path | None = None
     problems: list[str] = field(default_factory=list)
-    adopted: set[str] = field(default_factory=set)
 
 
 _server = _Server()
@@ -120,21 +117,12 @@ def watchers() -> OpenPages:
     return opened().watchers
 
 
-def adopt_cells(keys: Collection[str]) -> None:
-    """Add the shipped cells of maps and claims with these keys to the store, once and only when a page needs
-    them."""
-    if not (wanted := shipped.cell_keys() & set(keys)) <= _server.adopted:
-        with _lock:  # many sessions may need them at once
-            if new := wanted - _server.adopted:
-                shipped.adopt_cells(_open().store, new)
-                _server.adopted |= new
-
-
 def known(config: RunConfig, backend: SharedBackend) -> Run | None:
-    """The stored run of a config, which may be a cell of a shipped map."""
+    """The stored run of a config. A cell of a shipped map or claim is added to the store first."""
     run = backend.store.latest(config.key)
     if run is None and config.key in shipped.cell_keys():
-        adopt_cells({config.key})
+        with _lock:  # many sessions may need it at once
+            shipped.adopt_cells(backend.store, {config.key})
         run = backend.store.latest(config.key)
     return run
 
@@ -164,6 +152,5 @@ def renew() -> bool:
         shared_backend.supervisor.close()
         visitor.forget_key()  # it was in the folder too
         _server.backend = None
-        _server.adopted.clear()
         _open()
         return True

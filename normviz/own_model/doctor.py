@@ -89,7 +89,7 @@ def findings(
     groups = tuple(group for each in every for group in getattr(each, "param_groups", ()))
     subject = Subject(model, traced, pairs, groups)
     alike: dict[tuple[str, str], list[Finding]] = {}
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=placement.devices(model)):
         for check in CHECKS:
             for found in check(subject):
                 alike.setdefault((found.name, re.sub(r"\d+", "*", found.where)), []).append(found)
@@ -121,7 +121,7 @@ def last_line(module: nn.Module, width: int) -> str:
     with _Lines() as lines, torch.no_grad():
         try:
             norms.bare_copy(module)(torch.ones(1, 2, width, dtype=norms.dtype_of(module)))
-        except norms.CANT:
+        except Exception:  # timm's norms raise AssertionError, einops' KeyError
             return ""
     return lines.last
 
@@ -213,11 +213,13 @@ def _changes(subject: Subject, module: nn.Module) -> str:
         return ""
     kept = [p.detach().clone() for p in module.parameters()]
     with torch.no_grad():
-        for p in module.parameters():
-            p.add_(1.0)
-        after = _output(subject)
-        for p, value in zip(module.parameters(), kept, strict=True):
-            p.copy_(value)
+        try:
+            for p in module.parameters():
+                p.add_(1.0)
+            after = _output(subject)
+        finally:
+            for p, value in zip(module.parameters(), kept, strict=True):
+                p.copy_(value)
     if after is None:
         return ""
     return f": adding 1 to its parameters changes the output by {float((after - before).abs().max()):.3g}"
@@ -229,7 +231,8 @@ def _output(subject: Subject) -> Tensor | None:
         return None
     modes = {module: module.training for module in subject.model.modules()}
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        devices = placement.devices(subject.model)
+        with torch.no_grad(), torch.random.fork_rng(devices=devices):
             torch.manual_seed(0)
             subject.model.eval()
             return next((t for _, t in stack.results(subject.traced.run())), None)
@@ -435,7 +438,7 @@ def _writes(module: nn.Module, width: int) -> bool:
     try:
         with torch.no_grad():
             norms.bare_copy(module)(given)
-    except norms.CANT:
+    except Exception:  # timm's norms raise AssertionError, einops' KeyError
         return False
     return not torch.equal(given, x)
 

@@ -326,7 +326,7 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
     hidden: list[str] = []
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as after:
-        after.enter_context(torch.random.fork_rng(devices=_devices(model)))
+        after.enter_context(torch.random.fork_rng(devices=devices(model)))
         after.enter_context(torch.no_grad())
         torch.backends.mha.set_fastpath_enabled(False)
         model.eval()
@@ -359,7 +359,8 @@ def _may_hide(module: nn.Module) -> bool:
     return any(p.is_meta for p in own) and not is_plain
 
 
-def _devices(model: nn.Module) -> list[int]:
+def devices(model: nn.Module) -> list[int]:
+    """The GPUs that hold its parameters, by number."""
     return sorted({p.device.index or 0 for p in model.parameters() if p.is_cuda})
 
 
@@ -1071,7 +1072,7 @@ class _Follow(TorchFunctionMode):
             final = next((s for s in every if _reads(s.of, last)), None)
         if final is not None:
             each.final_norm = final.name
-            used = any(final in sources(result) for result in self.results)
+            used = any(part is final for result in self.results for part in sources(result))
             each.ignored = bool(self.results) and not used
         if each.stack.single and each.blocks[0].judged is not None:
             _ends_inside(each, each.blocks[0].judged)

@@ -138,7 +138,7 @@ class Watch:
         looks = self.is_main and not self.is_sharded
         record, stack = self._inspected(inner, stack, given) if looks else (None, stack)
         for finding in self.findings:
-            LOG.warning("%s", finding)
+            LOG.warning("normviz doctor: %s at %s", finding.name, finding)
         instruments = Instruments(inner, stack, scaler)
         self._instruments = weakref.ref(instruments)
         self.notes = instruments.notes

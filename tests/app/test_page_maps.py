@@ -98,6 +98,8 @@ def test_any_choice_can_be_an_axis(maps) -> None:
         assert len(at.get("vega_lite_chart")) == (1 if field == "scheme" else 2)
         checked(at.multiselect(key=f"map_{field}").set_value(values.split(",")[::-1]).run())
         assert not at.error
+    (edges,) = maps(ask({**WORDS, "depth": "1,2"}, "lr", "depth")).dataframe
+    assert {"depth 1", "depth 2"} <= set(edges.value)  # the learning rate has no limits in columns
 
 
 def test_a_link_opens_its_maps_and_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:

@@ -477,7 +477,7 @@ MUTATIONS = (
         "seconds-as-ms", "normviz/formats.py",
         'f"{1e3 * seconds:.3g} ms"', 'f"{seconds:.3g} ms"',
         "wrong unit: seconds shown as milliseconds",
-        "tests/studies/norm_cost tests/app/test_page_norm_cost.py tests/charts",
+        "tests/studies/norm_cost tests/app/test_page_choose_cost.py tests/charts",
     ),
     Mutation(
         "folder-for-all", "normviz/home.py",

@@ -551,7 +551,8 @@ def test_a_watch_has_the_findings_with_those_of_its_optimizers(
     it.close()
     assert {found.name for found in it.findings} == {"norm unused", "scale decayed"}
     assert "of 8 norms" in str(it.findings[1])
-    assert [str(found) for found in it.findings] == caplog.messages
+    said = [f"normviz doctor: {found.name} at {found}" for found in it.findings]
+    assert said == caplog.messages
     with watch(lora(), to=None) as it:
         assert it.findings == ()
 

@@ -176,6 +176,10 @@ def test_a_result_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends, "cuda", products)
     assert loop.name_of(torch.device("cuda")) == f"{name}, TF32"
     assert loop.name_of(torch.device("cpu")) == "cpu"
+    monkeypatch.setenv(
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1"
+    )  # what decides in a process without PyTorch
+    assert on_gpu("NVIDIA H200") == f"{name}, TF32"
     started = Started(TINY, "cuda: NVIDIA H200", 1, 1, 1.0, None, None, "captured")
     assert started.is_on_gpu and not replace(started, device="cpu").is_on_gpu
     assert "than the GPU has" in str(OutOfMemory(started.device))

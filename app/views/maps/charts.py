@@ -117,7 +117,8 @@ EDGES = (
 def show_edges(page_maps: Maps, results: GridResults) -> None:
     """The largest rates that train, as a table with an interval each, as far as the maps are filled."""
     grid = page_maps.asked.grid
-    across = page_maps.asked.across
+    asked = page_maps.asked
+    across = asked.up if asked.across == "lr" else asked.across
     if not (rows := edge_rows(grid, results.points, across, results.missing)):
         return
     word = f"{SETTINGS[across].title} " if across in RANGES else ""

@@ -152,9 +152,11 @@ def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
 def _state(drawn: list[Map], results: GridResults, opened: OpenCells | None) -> None:
     """How far the maps are, or what their colours mean."""
     missing, total = len(results.missing), len(results.grid.cells)
+    points = results.points
+    if points:
+        st.html(legend(colours(drawn)), width="content")
     if opened:
         progress(opened, missing, total)
-    elif points := results.points:
-        st.html(legend(colours(drawn)), width="content")
+    elif points:
         by = computed_by((point.engine for point in points), "cells")
         st.caption(by if missing else f"All {total} runs are stored. {by}")

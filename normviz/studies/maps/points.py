@@ -16,7 +16,6 @@ from .grid import Cell, Grid
 class Point:
     """What came of a cell. A map holds thousands.
 
-    run       number of its run in the store, 0 outside of one
     kind      a verdict's word
     sentence  the verdict in words
     steps     how many it made
@@ -27,7 +26,6 @@ class Point:
     """
 
     cell: Cell
-    run: int
     kind: str
     sentence: str
     steps: int
@@ -79,7 +77,7 @@ def point(cell: Cell, recording: Recording) -> Point:
     """The result of a cell from what its run recorded."""
     verdict = recording.verdict
     return Point(
-        cell, recording.id, verdict.kind, verdict.sentence, len(recording.steps), recording.final,
+        cell, verdict.kind, verdict.sentence, len(recording.steps), recording.final,
         float(recording.losses[0]), recording.chance, recording.floor,
         verdict.kind != "diverged" and still_falls(recording.losses, recording.chance),
         recording.seconds, recording.started.engine if recording.started else "eager",

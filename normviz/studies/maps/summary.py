@@ -222,8 +222,9 @@ def edge_words(grid: Grid, edge: Edge) -> str:
 def edge_rows(
     grid: Grid, points: Iterable[Point], across: str, missing: Iterable[Cell] = ()
 ) -> dict[str, dict[str, str]]:
-    """The edges as a table: by the name of a row, the values of `across` and the text of each edge, "…" where
-    one of its cells is `missing`. Empty where the learning rate is no axis."""
+    """The edges as a table: by the name of a row, the values of `across`, an axis that is not the learning
+    rate, and the text of each edge, "…" where one of its cells is `missing`.
+    Empty where the learning rate is no axis."""
     axis = grid.axis(across)
     texts = {edge.place: edge.text for edge in frontier(grid, points)}
     if grid.axis("lr") is not None:

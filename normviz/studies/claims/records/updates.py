@@ -89,8 +89,8 @@ CLAIMS = (
     Claim(
         "C7",
         "Post-LN-init trains with a larger gradient",
-        "It is not the size of the gradient that breaks Post-LN: scaling the lower layers down makes "
-        "the top layer's gradient larger, and yet the model converges.",
+        "Scaling Post-LN's lower layers down makes the top layer's gradient larger, and yet the model "
+        "converges.",
         "Wang et al. 2022, arXiv:2203.00555, section 3 (Post-LN-init)",
         {
             "post": {"label": "Post-LN", "scheme": "post", "depth": "18", "lr": "0.001", "steps": "600"},
@@ -117,13 +117,14 @@ CLAIMS = (
         Strip("final loss (nats)", ("post", "init")),
         changed="Runs had 200 steps. That it trains where Post-LN does not was a control, though the "
         "sentence says so: that it is no control, and that a gradient that is not larger contradicts the "
-        "whole, was said after a first result.",
+        "whole, was said after a first result; then the sentence lost what the paper infers.",
         question="update",
         general=True,
         finding=(
             "ft",
-            "Post-LN-init ends at {init} where Post-LN ends at {post}. But the gradient of its last block "
-            "is smaller at the start, not larger, so this does not tell whether its size breaks Post-LN.",
+            "Post-LN-init ends at {init} where Post-LN stays at chance, {post}. But the gradient of its last "
+            "block is smaller at the start, not larger, so this does not tell whether its size breaks "
+            "Post-LN.",
         ),
     ),
     Claim(
