@@ -23,7 +23,7 @@ RATES = (1e-3, 1e-2, 1e-1)
 
 
 def made(cell: Cell, loss: float, kind: str = "learned", falling: bool = False) -> Point:
-    return Point(cell, 1, kind, kind, 100, loss, FIRST, CHANCE, FLOOR, falling, 1.0)
+    return Point(cell, kind, kind, 100, loss, FIRST, CHANCE, FLOOR, falling, 1.0)
 
 
 def one_scheme(losses: list[float], kinds: list[str] | None = None) -> tuple[Grid, list[Point]]:
