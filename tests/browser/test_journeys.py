@@ -67,7 +67,8 @@ SHIFTS = """window.shift = 0; window.moves = []; new PerformanceObserver((list) 
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) {
     window.shift += entry.value;
     for (const { node, previousRect: from, currentRect: to } of entry.sources)
-      window.moves.push(`${entry.value.toFixed(3)} ${(node?.closest?.('[class*="st-key-"]') ?? node)?.className} ` +
+      window.moves.push(`${entry.value.toFixed(3)}: ` +
+        `${(node?.closest?.('[class*="st-key-"]') ?? node)?.className}, ` +
         `top ${from.y} to ${to.y}, height ${from.height} to ${to.height}`);
   }
 }).observe({ type: "layout-shift", buffered: true });"""
