@@ -1,4 +1,4 @@
-"""Whether runs trained in C++ or with PyTorch's own operations, in sentences."""
+"""Whether runs were computed in C++ or with PyTorch's own operations, in sentences."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 IN_CPP, BY_TORCH = "in NormViz's engine in C++", "with PyTorch's own operations"
 ENGINES = {"tape": IN_CPP, "eager": BY_TORCH, "captured": BY_TORCH, "stacked": BY_TORCH}
-"""How runs train, by the engine that computes their steps."""
+"""How runs are computed, by the engine that computes their steps."""
 
 
 def computed_by(engines: Iterable[str], what: str = "runs") -> str:
-    """A sentence on the engines that trained these runs; empty without runs."""
+    """A sentence on the engines that computed these runs; empty without runs."""
     each = [ENGINES[engine] for engine in engines]
     if len(set(each)) < 2:
-        return f"Trained {each[0]}." if each else ""
+        return f"Computed {each[0]}." if each else ""
     n = each.count(BY_TORCH)
     others = "the other" if len(each) == n + 1 else "the others"
-    return f"{n} of these {len(each)} {what} trained {BY_TORCH}, {others} {IN_CPP}."
+    were = "was" if n == 1 else "were"
+    return f"{n} of these {len(each)} {what} {were} computed {BY_TORCH}, {others} {IN_CPP}."

@@ -91,7 +91,7 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     assert listed(at)[0] == "C1"
     assert "95 % interval of the mean" in text(at) and "✓ In Post-LN" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
-    assert "of one core. Trained in NormViz's engine in C++." in text(at)
+    assert "of one core. Computed in NormViz's engine in C++." in text(at)
     says_what_json_says(at, "C1")
     assert "'C999'" in words_of(claims(claim="C999").error[0])
     fixed = "The rule, fixed before it was run"  # which is said only of one that never changed

@@ -225,11 +225,11 @@ def test_what_is_stored_is_used_whoever_trained_it(maps, folder: Path) -> None:
         kept(store, cell.config)
     at = maps(asked)
     assert "5 runs, about 1 s" in "".join(c.value for c in at.caption)
-    assert "Trained with PyTorch's own operations." in "".join(c.value for c in at.caption)
+    assert "Computed with PyTorch's own operations." in "".join(c.value for c in at.caption)
     store.db.connection.execute(
         "UPDATE runs SET engine = 'tape' WHERE key = ?", (asked.grid.cells[0].key,)
     )
     assert (
-        "2 of these 3 cells trained with PyTorch's own operations, the other in NormViz's engine in C++."
+        "2 of these 3 cells were computed with PyTorch's own operations, the other in NormViz's engine in C++."
         in "".join(c.value for c in maps(asked).caption)
     )

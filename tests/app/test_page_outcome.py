@@ -95,9 +95,9 @@ def test_saved_charts_say_which_engine_trained_the_runs(page: Open, folder: Path
         kept(store, config)
     kept(store, POST, "queued")
     said = shown(page(encode(lanes)))["caption"]
-    assert said[2] == "Trained with PyTorch's own operations." and "?" in said[3]
+    assert said[2] == "Computed with PyTorch's own operations." and "?" in said[3]
     store.db.connection.execute("UPDATE runs SET engine = 'tape' WHERE key = ?", (SMALL.key,))
-    assert shown(page(encode(lanes)))["caption"][2] == "Trained in NormViz's engine in C++."
+    assert shown(page(encode(lanes)))["caption"][2] == "Computed in NormViz's engine in C++."
     assert shown(page(f"{encode(lanes)}&seeds=5"))["caption"][2] == (
-        "2 of these 3 runs trained with PyTorch's own operations, the other in NormViz's engine in C++."
+        "2 of these 3 runs were computed with PyTorch's own operations, the other in NormViz's engine in C++."
     )

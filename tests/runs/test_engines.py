@@ -16,10 +16,8 @@ from normviz.runs.lane import Lane
 from normviz.runs.names import settings
 
 TINY = RunConfig(depth=1, width=8, heads=2, seq_len=4, batch=2, steps=3)
-IN_CPP, BY_TORCH = "Trained in NormViz's engine in C++.", "Trained with PyTorch's own operations."
-MIXED = (
-    "1 of these 3 {} trained with PyTorch's own operations, the others in NormViz's engine in C++."
-)
+IN_CPP, BY_TORCH = "Computed in NormViz's engine in C++.", "Computed with PyTorch's own operations."
+MIXED = "1 of these 3 {} was computed with PyTorch's own operations, the others in NormViz's engine in C++."
 
 
 def by(engine: str, config: RunConfig = TINY) -> Recording:
@@ -37,12 +35,12 @@ def by(engine: str, config: RunConfig = TINY) -> Recording:
         (["tape", "eager", "tape"], MIXED.format("cells")),
         (
             ["eager", "tape", "eager"],
-            "2 of these 3 cells trained with PyTorch's own operations, the other in NormViz's engine in "
-            "C++.",
+            "2 of these 3 cells were computed with PyTorch's own operations, the other in NormViz's engine "
+            "in C++.",
         ),
     ],
 )
-def test_a_sentence_says_which_engines_trained(engines: list[str], sentence: str) -> None:
+def test_a_sentence_says_which_engines_computed(engines: list[str], sentence: str) -> None:
     assert computed_by(engines, "cells") == sentence
 
 

@@ -83,7 +83,8 @@ class ClaimResult:
     @property
     def engines(self) -> list[str]:
         """The engine of each of its runs; none where a lab measured it."""
-        return ["tape"] * self.tape + ["eager"] * (len(self.runs) - self.tape)
+        runs = len(self.runs) * max(1, len(self.sets))  # each set has as many
+        return ["tape"] * self.tape + ["eager"] * (runs - self.tape)
 
     def verdict(self, claim: Claim) -> ClaimVerdict:
         """The rule's verdict over the numbers."""
@@ -274,6 +275,7 @@ def _pooled(claim: Claim, sets: tuple[ClaimResult, ...]) -> ClaimResult:
         date=max(one.date for one in sets),
         seeds=sum(one.seeds for one in sets),
         seconds=sum(one.seconds for one in sets),
+        tape=sum(one.tape for one in sets),
         numbers=numbers,
         fallen=fallen,
         figure=figure,

@@ -200,9 +200,12 @@ def test_the_table_and_the_report_say_which_engine_computed_the_cells() -> None:
     grid, points = one_scheme([1.5, 1.2, 1.3])
     points = [replace(one, engine="tape" if i else "eager") for i, one in enumerate(points)]
     assert table(grid, points).engine.tolist() == ["eager", "tape", "tape"]
-    said = "1 of these 3 cells trained with PyTorch's own operations, the others in NormViz's engine in C++."
+    said = (
+        "1 of these 3 cells was computed with PyTorch's own operations, the others in NormViz's engine in "
+        "C++."
+    )
     assert said in report(grid, points).splitlines()
-    assert "Trained in NormViz's engine in C++." in report(grid, points[1:]).splitlines()
+    assert "Computed in NormViz's engine in C++." in report(grid, points[1:]).splitlines()
 
 
 @pytest.mark.slow

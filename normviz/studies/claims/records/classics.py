@@ -72,10 +72,10 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ttft",
-            "With Xavier the gradient of all of Post-LN's parameters grows at the start as L to the power "
-            "of {power}, {growth} times from 6 to 96 blocks, less than the tenfold that the rule calls an "
-            "explosion. Blocks of equal gradients would give sqrt(L). With PyTorch's initialisation the "
-            "power is {power_torch}.",
+            "With Xavier the gradient of all of Post-LN's parameters grows before training as L to the "
+            "power of {power}, in the median {growth} times from 6 to 96 blocks, less than the tenfold that "
+            "the rule calls an explosion. Blocks of equal gradients would give sqrt(L). With PyTorch's "
+            "initialisation the power is {power_torch}.",
         ),
     ),
     Claim(

@@ -132,8 +132,9 @@ CLAIMS = (
         question="stream",
         finding=(
             "tu",
-            "On average the stream stays inside the lemma's band at each of 48 blocks. Over models of 6 to "
-            "96 blocks it grows as L to the power of {power}, where a straight line has 1.",
+            "On average the stream's variance stays inside the lemma's band at each of 48 blocks. What all "
+            "blocks of a model add to it grows, over models of 6 to 96 blocks, as L to the power of {power}; "
+            "a straight line has 1.",
         ),
     ),
     Claim(

@@ -54,8 +54,8 @@ CLAIMS = (
         question="depth",
         finding=(
             "tt",
-            "With 18 blocks Admin ends at {admin18} and Post-LN at {post18}, which is chance. With 48 blocks "
-            "Admin ends at {admin48} and Post-LN at {post48}.",
+            "With Xavier and 18 blocks Admin ends at {admin18} and Post-LN at {post18}: at chance, or above "
+            "it. With 48 blocks Admin ends at {admin48} and Post-LN at {post48}.",
         ),
     ),
     Claim(
@@ -115,7 +115,7 @@ CLAIMS = (
         "Attention residuals even out gradients",
         "Where each block attends over all earlier outputs, gradients are spread more evenly over the "
         "blocks than in Pre-LN, and the loss ends lower.",
-        "Kimi 2026, arXiv:2603.15031, figure 5 and table 2",
+        "Kimi Team 2026, arXiv:2603.15031, figure 5 and table 2",
         {
             "attnres": {"label": "Attention residuals", "scheme": "attnres", "depth": "16", "steps": "300",
                         "lr": RATES, **MORE},
@@ -135,18 +135,17 @@ CLAIMS = (
             Part("After 128 steps gradients are more even", Less("later", "pre_later", ratio=True)),
             Part("The loss at the best rate ends lower", Less("loss", "pre_loss", 0.005)),
         ),
-        "Over 16 blocks the gradients' standard deviation is {start} of their mean at step 0 and {later} "
-        "after 128 steps at a rate of 0.004; in Pre-LN {pre_start} and {pre_later}. The held-out "
-        "losses end "
-        "at {loss} and {pre_loss}, each at the rate that is best on the other seeds.",
+        "Over 16 blocks the standard deviation of the blocks' gradient norms is {start} of their mean at "
+        "step 0 and {later} after 128 steps at a rate of 0.004; in Pre-LN {pre_start} and {pre_later}. The "
+        "held-out losses end at {loss} and {pre_loss}, each at the rate that is best on the other seeds.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss.",
         question="gradient",
         finding=(
             "uft",
-            "The loss ends lower, at {loss} instead of {pre_loss}. But after 128 steps the gradients "
-            "are less even than in Pre-LN.",
+            "The loss ends lower, at {loss} instead of {pre_loss}. But after 128 steps at a rate of 0.004 "
+            "the gradients are less even than in Pre-LN.",
         ),
     ),
 )  # fmt: skip

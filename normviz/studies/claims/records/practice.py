@@ -182,14 +182,16 @@ CLAIMS = (
         Curve("lr", HELD_OUT, log_y=False),
         changed="The rate was constant, so that runs that still fell left a part undecided, and HybridNorm's "
         "best rate was the lowest one tried. That training is as robust was not tested: a control said that "
-        "gradients spike less than HybridNorm's at a rate at which HybridNorm does not train.",
+        "gradients spike less than HybridNorm's at a rate at which HybridNorm does not train. That the parts "
+        "are one statement, of being as robust and better too, was said after a result.",
+        general=True,
         question="quality",
         finding=(
             "fnt",
             "With 8 blocks SiameseNorm is less robust than Pre-LN: over rates of 0.004 to 0.064 its loss "
             "lies on average {siamese_sensitivity} above that of its best rate, Pre-LN's {pre_sensitivity}. "
             "At best rates it ends at {siamese}, lower than HybridNorm ({hybridnorm}), and differs from "
-            "Pre-LN ({pre}) by less than 0.005.",
+            "Pre-LN ({pre}) by less than 0.005 nats on average.",
         ),
     ),
     Claim(
@@ -360,9 +362,9 @@ CLAIMS = (
         question="rate",
         finding=(
             "ttut",
-            "From 4 to 36 blocks the best rate goes as L to the power of {pre} with whole branches and of "
-            "{completep} with branches / L, whose mean lies within 0.2 of 0. With branches / sqrt(L), "
-            "{resid_const}, 24 seeds do not decide whether its exponent is below -0.2.",
+            "From 4 to 36 blocks the best rate goes as L to the power of {pre} with whole branches. With "
+            "branches / L the exponent's mean is less than 0.2 below 0, which the rule calls staying. With "
+            "branches / sqrt(L), {resid_const}, 24 seeds do not decide whether it is below -0.2.",
         ),
     ),
     Claim(

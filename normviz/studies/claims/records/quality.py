@@ -223,7 +223,7 @@ CLAIMS = (
         question="quality",
         finding=(
             "tf",
-            "Of 4 blocks on prose Post-LN ends lower than Pre-LN with PyTorch's initialisation, at "
+            "With 4 blocks on prose Post-LN ends lower than Pre-LN with PyTorch's initialisation, at "
             "{post_torch} instead of {pre_torch}. With Xavier it ends higher, at {post_xavier} instead of "
             "{pre_xavier}.",
         ),

@@ -222,7 +222,7 @@ CLAIMS = (
         finding=(
             "ttt",
             "Without the final norm the logits grow with depth: the first loss lies {few} above ln V "
-            "with 6 blocks and {many} with 96. With the final norm and 96 blocks it is {pre}.",
+            "with 6 blocks and {many} with 96, and with the final norm and 96 blocks {pre} above it.",
         ),
     ),
     Claim(

@@ -45,7 +45,8 @@ CLAIMS = (
         "Ten blocks, Xavier, 800 steps, without warm-up and with 200 steps of it. At a rate of 0.001 "
         "Post-LN ends at {post0_1} without and {post200_1} with it, at 0.003 at {post0_3} and {post200_3}, "
         "at 0.01 at {post0_10} and {post200_10}. Pre-LN ends without it at {pre0_1}, {pre0_3} and "
-        "{pre0_10}. Chance is 3.32, and a higher loss is shown as chance.",
+        "{pre0_10}. Chance is 3.32, and a higher loss is shown as chance. A run trains when it comes at "
+        "least half of the way from chance to the floor.",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 400 steps, and a part was true if Post-LN ended lower with warm-up than "
         "without.",
@@ -53,9 +54,9 @@ CLAIMS = (
         question="warmup",
         finding=(
             "ftut",
-            "Warm-up decides at 0.003: Post-LN ends at {post0_3} without it and {post200_3} with it. "
-            "At 0.001 it trains without, and at 0.01 it ends at {post200_10} even with it. Pre-LN trains "
-            "without it at all three rates.",
+            "Warm-up decides at 0.003: Post-LN ends at {post0_3} without it and {post200_3} with it. At "
+            "0.001 it trains without. At 0.01 it ends at {post200_10} even with it, but not in all seeds, "
+            "so whether warm-up is enough there is undecided. Pre-LN trains without it at all three rates.",
         ),
     ),
     Claim(
