@@ -230,6 +230,7 @@ def test_what_is_stored_is_used_whoever_trained_it(maps, folder: Path) -> None:
         "UPDATE runs SET engine = 'tape' WHERE key = ?", (asked.grid.cells[0].key,)
     )
     assert (
-        "2 of these 3 cells were computed with PyTorch's own operations, the other in NormViz's engine in C++."
+        "2 of these 3 cells were computed with PyTorch's own operations, the other in NormViz's engine in "
+        "C++."
         in "".join(c.value for c in maps(asked).caption)
     )
