@@ -18,7 +18,7 @@ NOT_MEASURED = '<span class="choose-none">not measured</span>'
 SIGNS: Mapping[Mark, str] = {
     "trains": "✓", "still falling": "▼", "not settled": "?", "does not train": "✗",
 }  # fmt: skip
-LEGEND = "✓ trains · ▼ still falling: undertrained, not unstable · ? not settled · ✗ does not train"
+LEGEND = "✓ trains · ▼ still falling at the last step · ? not settled · ✗ does not train"
 
 
 def headline(answer: Guide, modern: Finding) -> str:

@@ -52,10 +52,23 @@ def show(page_maps: Maps) -> None:
             _seeds(page_maps)
         with more:
             _more(page_maps)
+    if words := _narrow(page_maps):
+        st.caption(words)
     for notice in page_maps.notices:
         st.info(literal(notice))
     if page_maps.complaint:
         st.error(literal(page_maps.complaint))
+
+
+def _narrow(page_maps: Maps) -> str:
+    """How to widen a map of one column or row; "" where it has several of both."""
+    parts = [
+        f"one {word} for one {SETTINGS[axis.field].title} ({literal(axis.shown(axis.values[0]))})"
+        for word, axis in zip(("column", "row"), page_maps.asked.axes, strict=True)
+        if len(axis.values) == 1
+    ]
+    more = "Give several values, separated by commas, or choose another axis under *More*."
+    return f"The map has {' and '.join(parts)}. {more}" if parts else ""
 
 
 def _standard(page_maps: Maps) -> None:

@@ -156,7 +156,7 @@ SETTLED = MARKS[:2]
 
 
 def _mark(seeds: Sequence[Point]) -> Mark:
-    """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
+    """Of a run that still falls nothing is known of its end, however high its loss: it has not failed."""
     if mark(seeds) == "falling":
         return "still falling"
     if 2 * sum(point.kind == "not settled" for point in seeds) > len(seeds):

@@ -21,8 +21,8 @@ from ...catalog.registry import meant
 from ...config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
 from ...limits import MAX_MAPS
 from ...links import FIELDS, PINNED, Codec, Params, as_word, query, shown
-from .grid import Grid, SweepError, grid_of
-from .layout import spanned
+from .grid import Axis, Grid, SweepError, grid_of
+from .layout import axis_of, spanned
 from .standard import MAPS
 
 SPAN = ("across", "up")
@@ -50,6 +50,11 @@ class MapRequest:
         return self.across, self.up
 
     @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The settings across and up with their values, which may be one."""
+        return axis_of(self.grid, self.across), axis_of(self.grid, self.up)
+
+    @property
     def standard(self) -> str | None:
         """The standard map that this is, if it is one."""
         return next((m.key for m in MAPS if standard(m.key).shows == self.shows), None)
@@ -61,9 +66,7 @@ class MapRequest:
 
     def values(self, field: str) -> str:
         """The values of a setting, as text."""
-        axis = self.grid.axis(field)
-        values = axis.values if axis else (getattr(self.grid.base, field),)
-        return ",".join(map(as_word, values))
+        return ",".join(map(as_word, axis_of(self.grid, field).values))
 
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
@@ -130,7 +133,6 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
     grid = grid_of(words, RunConfig())
-    spanned(grid, (across, up))
     count = prod(len(axis.values) for axis in grid.axes if axis.field not in (across, up))
     if count > MAX_MAPS:
         raise SweepError(f"these settings make {count} maps, at most {MAX_MAPS} fit on the page")
