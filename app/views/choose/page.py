@@ -19,8 +19,6 @@ from ...widgets import glossary, link_notices, page_links
 from . import cost, html
 from .state import Choose, change, choose, key_of
 
-KIND = "model_type"
-"""The parameter of a link to Your model."""
 STYLE = Path(__file__).with_name("guide.css")
 ABOUT_TABLE = (
     "Each cell has first what papers and teaching material say, with the verdict of the experiment here, "
@@ -77,7 +75,7 @@ def questions(page_answers: Choose) -> None:
 def own_model(page_answers: Choose) -> None:
     """The way to a model's own placement: to that of the model that was chosen, or to a pasted one."""
     answers, about = page_answers.answers, "its placement, norms and known trouble"
-    kind = {KIND: answers.model} if answers.start == "existing" else {}
+    kind = {page_links.MODEL_TYPE: answers.model} if answers.start == "existing" else {}
     st.page_link(
         page_links.at("own-model"), label=f"{literal(answers.model) if kind else 'Your model'}: {about}",
         icon=":material/content_paste:", query_params=kind,

@@ -10,6 +10,7 @@ from html import escape
 
 import streamlit as st
 
+from normviz.catalog.registry import meant
 from normviz.charts import spark
 from normviz.links import Codec, cut
 from normviz.studies.claims import CLAIMS, Claim
@@ -91,7 +92,8 @@ def _open(shown: Shown) -> None:
             shown.opened = shown.linked = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
-            st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
+            near = meant(word[:40], CLAIMS.keys())
+            st.error(literal(f"The link names the claim {cut(word)}; there are {there}.{near}"))
         if more:
             st.info(
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."

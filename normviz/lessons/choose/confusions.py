@@ -171,9 +171,12 @@ def _batch() -> Iterator[Finding]:
 
 def _uses() -> Finding:
     models = census().models
-    pre = sum(model.placement == "pre" for model in models)
+    pre, word = (
+        sum(model.placement == "pre" for model in models),
+        "stacks of blocks of language models",
+    )
     return Finding(
-        f"{'Yes' if pre == len(models) else 'No'}: {pre} of {len(models)} stacks of blocks in the census do.",
+        f"{'Yes' if pre == len(models) else 'No'}: {pre} of {len(models)} {word} in the census do.",
         CENSUS,
     )
 
@@ -182,7 +185,8 @@ def _census() -> Iterator[Finding]:
     counts = Counter(model.words[0] for model in census().models)
     said = ", ".join(f"{n} {label}" for label, n in counts.most_common())
     yield Finding(
-        f"Of {len(census().models)} stacks of blocks in transformers {census().transformers}: {said}",
+        f"Of {len(census().models)} stacks of blocks of language models in transformers "
+        f"{census().transformers}: {said}",
         CENSUS,
     )
 

@@ -121,17 +121,18 @@ def conditions(key: str, init: bool = True) -> str:
     is read from a map has them beside it: with others it may be another one."""
     grid = standard(key).grid
     base = grid.base
-    qk = (
-        "no QK-norm"
-        if base.qk_norm == "off"
-        else f"QK-norm {shown('qk_norm', base.qk_norm).lower()}"
-    )
-    words = [NORMS.label(base.norm), qk]
+    words = [norms(base)]
     if init and grid.axis("init") is None:
         words.append(f"{INITS.label(base.init)} initialisation")
     steps = f"{base.steps} steps"
     words.append(steps if grid.axis("warmup") else f"{steps} without warm-up")
     return ", ".join([*words, f"{grid.seeds} seeds"])
+
+
+def norms(config: RunConfig) -> str:
+    """The norms of a model, as in "LayerNorm, no QK-norm"."""
+    qk = f"QK-norm {shown('qk_norm', config.qk_norm).lower()}"
+    return f"{NORMS.label(config.norm)}, {'no QK-norm' if config.qk_norm == 'off' else qk}"
 
 
 def setting(key: str, depth: int) -> str:

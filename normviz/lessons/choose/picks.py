@@ -23,7 +23,7 @@ from ...runs.statistics import Comparison, compare, interval
 from ...studies.claims.records.quality import EQUAL
 from ...studies.maps.link import standard
 from .answers import GUESSES, MODERN, Answers, map_of, measured_at
-from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, setting, users
+from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, norms, setting, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
 
@@ -342,6 +342,11 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
         )
     if own is not None:
         limits.append("All numbers are of models that were trained from scratch.")
+        if own.norm in NORMS and own.norm != standard(map_of(depth)).grid.base.norm:
+            limits.append(
+                f"{own.model} has {NORMS.label(own.norm)}; its numbers here are of models with "
+                f"{norms(standard(map_of(depth)).grid.base)}."
+            )
     return limits
 
 

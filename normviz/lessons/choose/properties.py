@@ -132,7 +132,7 @@ def cost(scheme: str) -> Finding:
 def used(scheme: str) -> Finding:
     """How often the census found it."""
     stacks = len(census().models)
-    words = f"{len(users(scheme))} of {stacks} stacks of blocks in the census"
+    words = f"{len(users(scheme))} of {stacks} stacks of blocks of language models in the census"
     for other in same_blocks(scheme):
         if models := users(other):
             words += (

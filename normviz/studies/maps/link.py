@@ -23,7 +23,7 @@ from ...limits import MAX_MAPS
 from ...links import FIELDS, PINNED, Codec, Params, as_word, query, shown
 from .grid import Axis, Grid, SweepError, grid_of
 from .layout import axis_of, spanned
-from .standard import MAPS
+from .standard import MAPS, RATES
 
 SPAN = ("across", "up")
 NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
@@ -33,6 +33,9 @@ LINE = 70
 
 MAP_STEPS = 150
 """Steps of each cell if a map is made from a duel: enough to see which cells train."""
+
+BESIDE = ("pre", "post", "peri")
+"""Placements beside a model's own."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,16 @@ def map_of(config: RunConfig) -> MapRequest:
     if found := next(alike, next(iter(has), None)):
         return found
     return standard(MAPS.keys()[0]).but(scheme=f"pre,{config.scheme}")
+
+
+def beside(config: RunConfig) -> MapRequest:
+    """A model's placement beside others at its own depth, norm and QK-norm, over the learning rate, one seed:
+    its cells have to be filled. Raises ConfigError or SweepError where that is too much."""
+    words = {
+        "scheme": ",".join(dict.fromkeys((*BESIDE, config.scheme))), "norm": config.norm,
+        "qk_norm": config.qk_norm, "depth": str(config.depth), "lr": RATES, "steps": str(MAP_STEPS),
+    }  # fmt: skip
+    return ask(words, "scheme", "lr")
 
 
 def _norms(config: RunConfig) -> tuple[str, str]:

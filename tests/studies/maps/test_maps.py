@@ -25,7 +25,7 @@ from normviz.links import query
 from normviz.runs.store import Store
 from normviz.studies.maps import Grid, SweepError, make
 from normviz.studies.maps.layout import maps
-from normviz.studies.maps.link import NAMES, ask, decode, of, spanning, standard
+from normviz.studies.maps.link import NAMES, ask, beside, decode, of, spanning, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
 
@@ -101,6 +101,12 @@ def test_one_value_is_a_map_of_one_column_that_its_link_opens_again() -> None:
 
 
 # Changes
+
+
+def test_a_model_of_one_s_own_has_a_map_of_its_shape() -> None:
+    one = beside(RunConfig(scheme="resp", norm="rmsnorm", depth=24))
+    assert one.fields == ("scheme", "lr") and one.values("scheme") == "pre,post,peri,resp"
+    assert {(c.config.norm, c.config.depth) for c in one.grid.cells} == {("rmsnorm", 24)}
 
 
 def test_any_setting_can_span_a_map() -> None:
