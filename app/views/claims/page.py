@@ -85,7 +85,8 @@ def _contents(groups: dict[str, list[Claim]]) -> None:
 
 
 def _open(shown: Shown) -> None:
-    """On arrival open the link's claim, if it names one."""
+    """On arrival open the link's claim, if it names one. Else the one that was open stays: Streamlit puts an
+    entry without it into the browser's history where a button leads from its card to a duel."""
     if st.session_state["arrived"] and "claim" in st.query_params:
         word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:
@@ -98,8 +99,6 @@ def _open(shown: Shown) -> None:
             st.info(
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
             )
-    elif address.is_old_entry():
-        shown.opened = None
     address.show(CODEC.params({"claim": shown.opened} if shown.opened else {}))
 
 
