@@ -342,7 +342,7 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
         )
     if own is not None:
         limits.append("All numbers are of models that were trained from scratch.")
-        if own.norm in NORMS and own.norm != standard(map_of(depth)).grid.base.norm:
+        if own.norm and own.norm in NORMS and own.norm != standard(map_of(depth)).grid.base.norm:
             limits.append(
                 f"{own.model} has {NORMS.label(own.norm)}; its numbers here are of models with "
                 f"{norms(standard(map_of(depth)).grid.base)}."
