@@ -9,11 +9,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
+from importlib import import_module
 from math import inf
+from pkgutil import iter_modules
 
 import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
-from normviz.app import streamlit_parts
+from normviz.app import streamlit_parts, views
 from normviz.app.asgi import left_sessions, log_limit, websocket_limits
 from normviz.app.asgi.connection_limit import MESSAGE, Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
@@ -56,11 +58,19 @@ def _script(request: Request) -> Response:
     return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
 
 
+def import_pages() -> None:
+    """Import what draws the pages, which the first visitor would else wait for."""
+    for view in iter_modules(views.__path__):
+        import_module(f"{views.__name__}.{view.name}.page")
+
+
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
     """What the server does beside its answers, from its start to its end."""
     log_limit.install()
-    opening = asyncio.get_running_loop().run_in_executor(None, open_store)
+    loop = asyncio.get_running_loop()
+    opening = loop.run_in_executor(None, open_store)
+    loop.run_in_executor(None, import_pages)
     with suppress(TimeoutError):  # else the first page that is opened would have no still
         await asyncio.wait_for(asyncio.shield(opening), OPENING_SECONDS)
     async with left_sessions.closing():

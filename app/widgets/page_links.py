@@ -16,6 +16,9 @@ from ..session import duel
 from ..session.backend import SharedBackend
 from ..session.markdown import literal
 
+MODEL_TYPE = "model_type"
+"""The parameter of a link to Your model that names a type of models."""
+
 
 def register(pages: Mapping[str, StreamlitPage]) -> None:
     """Keep the pages of the navigation by their paths, for the rest of this script run."""

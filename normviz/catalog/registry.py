@@ -29,8 +29,9 @@ R = TypeVar("R", bound=Record)
 
 def meant(word: str, allowed: Iterable[str]) -> str:
     """ " Did you mean 'post'?": the closest of the allowed words, if one is close; else nothing."""
-    close = get_close_matches(word.lower(), list(allowed), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    words = {other.lower(): other for other in allowed}
+    close = get_close_matches(word.lower(), list(words), n=1)
+    return f" Did you mean {words[close[0]]!r}?" if close else ""
 
 
 class Registry(Generic[R]):

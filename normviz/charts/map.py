@@ -1,8 +1,8 @@
 """Where it trains: a map of final losses over two settings, several maps on one colour scale.
 
 Losses are capped at chance, so the colours show which cells learned and not how badly the others failed. A
-red cross is divergence, a triangle a cell whose loss was still falling: undertrained, not unstable. The
-line is the frontier, the largest value of the second setting that trains.
+red cross is divergence, a triangle a cell whose loss still fell at the last step. The line is the frontier,
+the largest value of the second setting that trains.
 """
 
 from __future__ import annotations

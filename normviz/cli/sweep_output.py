@@ -203,7 +203,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
     if any(p.is_lost for p in points):
         yield "x: diverged, shown as chance"
     if any(p.still_falls for p in points):
-        yield "v: the loss was still falling: undertrained, not unstable"
+        yield "v: the loss still fell at the last step"
 
 
 def write(grid: Grid, points: Sequence[Point], path: Path) -> None:

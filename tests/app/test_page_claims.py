@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from normviz.app.session import address as session_address
 from normviz.app.session.markdown import sentence
-from page_kit import at_page, checked, duel, words_of
+from page_kit import address, at_page, checked, duel, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.runs.engines import computed_by
@@ -138,7 +139,9 @@ def test_a_click_opens_and_closes_a_claim_whose_points_have_links(claims) -> Non
     assert not [b for b in at.button if b.key == "run_X3"]
 
 
-def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> None:
+def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(
+    claims, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = claims(claim="M1")
     keys = {b.key for b in at.button}
     assert "open_M1" in keys and not keys & {"duel_M1", "run_M1"}
@@ -146,6 +149,10 @@ def test_a_claim_about_real_models_leads_to_them_and_runs_nothing(claims) -> Non
     assert (link.proto.page, link.proto.query_string) == ("catalogue", "table=models")
     assert "Nothing was trained for this claim" in text(at) and "Counted in the census" in text(at)
     assert "models of transformers" in text(at)
+    monkeypatch.setattr(session_address, "is_old_entry", lambda: True)
+    at.query_params.clear()  # Back from a duel
+    assert "Nothing was trained for this claim" in text(checked(at.run()))
+    assert address(at) == {"claim": "M1"}
 
 
 def test_a_run_here_says_which_engine_trained_it(claims, monkeypatch: pytest.MonkeyPatch) -> None:

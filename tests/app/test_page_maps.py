@@ -98,8 +98,17 @@ def test_any_choice_can_be_an_axis(maps) -> None:
         assert len(at.get("vega_lite_chart")) == (1 if field == "scheme" else 2)
         checked(at.multiselect(key=f"map_{field}").set_value(values.split(",")[::-1]).run())
         assert not at.error
-    (edges,) = maps(ask({**WORDS, "depth": "1,2"}, "lr", "depth")).dataframe
+    at = maps(ask({**WORDS, "depth": "1,2"}, "lr", "depth"))
+    (edges,) = at.dataframe
     assert {"depth 1", "depth 2"} <= set(edges.value)  # the learning rate has no limits in columns
+    assert not any(
+        "The line" in caption.value for caption in at.caption
+    )  # and no frontier is drawn
+    one = {**WORDS, "depth": "2"}
+    at = maps(ask(one, "depth", "lr"))
+    assert [len(rows) for rows in cells(at)] == [2, 2]
+    assert {"where", "depth 2"} == set(at.dataframe[0].value)
+    assert any("one column for one depth (2)" in caption.value for caption in at.caption)
 
 
 def test_a_link_opens_its_maps_and_a_setting_that_is_not_allowed_changes_nothing(maps) -> None:
@@ -112,7 +121,8 @@ def test_a_link_opens_its_maps_and_a_setting_that_is_not_allowed_changes_nothing
     assert at.text_input(key="map_depth").value == "1,2"
     assert "8 runs, about 1 s" in "".join(c.value for c in at.caption)
     checked(at.text_input(key="map_lr").set_value("0.1, none").run())
-    assert "Lr is 'none'" in words_of(at.error[0])
+    assert "Learning rate is 'none'" in words_of(at.error[0])
+    assert "Below is still the map from before this change" in words_of(at.error[0])
     assert at.text_input(key="map_lr").value == "0.1, none"  # to be corrected
     assert at.session_state["maps"].asked.values("lr") == "0.001,0.01"
     checked(at.text_input(key="map_lr").set_value("0.1, 0.2").run())

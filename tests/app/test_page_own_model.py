@@ -72,12 +72,23 @@ def test_a_model_type_is_shown_without_a_process(own, monkeypatch: pytest.Monkey
 
 
 def test_each_stack_leads_on_to_what_was_measured_at_its_shape(own) -> None:
-    """Choose starts from the model; the map has its placement; the duel has its depth and its norm."""
+    """Choose starts from the model and says what it measured; one map has its placement, the other one its
+    depth and norm too, as has the duel."""
     at, it = own(model_type="llama"), shipped.anatomies()["llama"]
     assert not isinstance(it, str)
-    queries = {link.proto.page: parse_qs(link.proto.query_string) for link in at.get("page_link")}
+    links = {link.proto.label: link.proto for link in at.get("page_link")}
+    queries = {link.page: parse_qs(link.query_string) for link in reversed(links.values())}
     assert queries["choose"]["start"] == ["existing"] and queries["choose"]["model"] == ["llama"]
+    assert "Which placement? Measured at 32 blocks with LayerNorm" in links
     assert decode_map(queries["maps"]).standard == "torch"
+    assert "Where Pre-LN trains, with LayerNorm, no QK-norm" in links
+    own_map = decode_map(
+        parse_qs(
+            links[f"Fill a map of {it.main.blocks} blocks with RMSNorm, no QK-norm"].query_string
+        )
+    )
+    assert own_map.fields == ("scheme", "lr") and own_map.values("depth") == str(it.main.blocks)
+    assert (own_map.values("norm"), own_map.values("scheme")) == ("rmsnorm", "pre,post,peri")
     first, second = decode(queries[""]).lanes  # the first page
     assert (first.scheme, second.scheme) == ("pre", "post")
     assert {(lane.depth, lane.norm) for lane in (first, second)} == {(it.main.blocks, "rmsnorm")}

@@ -30,6 +30,20 @@ def test_a_claims_link_that_is_not_clear_is_told(unpacked: Path) -> None:
         assert any(text.startswith(sentence) for text in found)
 
 
+@pytest.mark.parametrize(
+    ("view", "name", "word", "near"),
+    [
+        ("claims", "claim", "C455", "C45"), ("catalogue", "table", "modles", "models"),
+        ("choose", "section", "costs", "cost"),
+    ],
+)  # fmt: skip
+def test_a_mistyped_word_gets_the_one_that_was_perhaps_meant(
+    unpacked: Path, view: str, name: str, word: str, near: str
+) -> None:
+    assert any(f"{word!r}" in text and f"Did you mean {near!r}?" in text
+               for text in told(view_at(view, {name: [word]})))  # fmt: skip
+
+
 def told(at: AppTest) -> list[str]:
     """What stands in the page's notices and complaints."""
     assert not at.exception

@@ -11,10 +11,11 @@ import streamlit as st
 from normviz.catalog import CELLS, FAMILIES, NORMS, SCHEMES, TASKS
 from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import Learned, Norm
+from normviz.catalog.registry import meant
 from normviz.catalog.scheme import Scheme
 from normviz.config import ConfigError, RunConfig
 from normviz.lessons.anatomy import formula, plain
-from normviz.links import as_params
+from normviz.links import as_params, cut
 
 from ...session import address
 from ...session.backend import shared
@@ -65,6 +66,9 @@ def _arrive() -> None:
     if not st.session_state["arrived"]:
         return
     asked = next(iter(address.params().get(TABLE, ())), FIRST)
+    if asked not in TABS:
+        allowed = f"The link gives {TABLE} {cut(asked)}, allowed is one of {', '.join(TABS)}."
+        st.info(literal(allowed + meant(asked[:40], TABS)))
     st.session_state[TAB] = TABS.get(asked, TABS[FIRST])
 
 

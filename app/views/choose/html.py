@@ -18,12 +18,12 @@ NOT_MEASURED = '<span class="choose-none">not measured</span>'
 SIGNS: Mapping[Mark, str] = {
     "trains": "✓", "still falling": "▼", "not settled": "?", "does not train": "✗",
 }  # fmt: skip
-LEGEND = "✓ trains · ▼ still falling: undertrained, not unstable · ? not settled · ✗ does not train"
+LEGEND = "✓ trains · ▼ still falling at the last step · ? not settled · ✗ does not train"
 
 
 def headline(answer: Guide, modern: Finding) -> str:
-    """The scope, the answer in large letters, in what tied placements differ, the answer with RMSNorm and
-    QK-norm, and the link to its duel."""
+    """The scope, the answer in large letters, in what tied placements differ, and the link to its duel; apart
+    from them, as it has another scope, the answer with RMSNorm and QK-norm."""
     duel = (
         f'<p><a class="choose-open" href="{escape(answer.duel)}">Compare {escape(answer.compares)} in a duel'
         "</a></p>"
@@ -33,8 +33,8 @@ def headline(answer: Guide, modern: Finding) -> str:
     return (
         f'<div class="choose-answer"><p class="choose-scope">{escape(answer.scope)}</p>'
         f"<p><strong>{escape(answer.headline)}</strong></p>"
-        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}"
-        f"<p>Does it matter with RMSNorm and QK-norm? {_finding(modern)}</p>{duel}</div>"
+        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}{duel}</div>"
+        f'<div class="choose-answer"><p>Does it matter with RMSNorm and QK-norm? {_finding(modern)}</p></div>'
     )
 
 

@@ -8,7 +8,8 @@ import streamlit as st
 
 from normviz.lessons.choose.answers import MODERN, SECTION, TITLES, as_params, options
 from normviz.lessons.choose.confusions import CONFUSIONS
-from normviz.lessons.choose.picks import guide, setting
+from normviz.lessons.choose.facts import setting
+from normviz.lessons.choose.picks import guide
 from normviz.lessons.choose.properties import table
 from normviz.studies.maps.link import standard
 
@@ -18,14 +19,12 @@ from ...widgets import glossary, link_notices, page_links
 from . import cost, html
 from .state import Choose, change, choose, key_of
 
-KIND = "model_type"
-"""The parameter of a link to Your model."""
 STYLE = Path(__file__).with_name("guide.css")
 ABOUT_TABLE = (
     "Each cell has first what papers and teaching material say, with the verdict of the experiment here, "
     "then what was measured. Every line is a link to the claim, map, duel or page that it comes from. "
     "In gradient paths J_F is the branch's Jacobian, J_N the norm's, I the identity, α DeepNorm's factor. "
-    "Where a cell names no other setting:"
+    "Where a cell names no other setting, it was measured with"
 )
 
 
@@ -47,7 +46,7 @@ def page() -> None:
     st.html(html.limits(answer))
     st.html(html.cards(answer))
     st.markdown("## Placements and their properties")
-    st.caption(literal(f"{ABOUT_TABLE} {setting(MODERN, standard(MODERN).grid.base.depth)}"))
+    st.caption(literal(f"{ABOUT_TABLE} {setting(MODERN, standard(MODERN).grid.base.depth)}."))
     st.html(html.properties(table()))
     if not page_answers.cost_first:
         cost.section(False)
@@ -76,7 +75,7 @@ def questions(page_answers: Choose) -> None:
 def own_model(page_answers: Choose) -> None:
     """The way to a model's own placement: to that of the model that was chosen, or to a pasted one."""
     answers, about = page_answers.answers, "its placement, norms and known trouble"
-    kind = {KIND: answers.model} if answers.start == "existing" else {}
+    kind = {page_links.MODEL_TYPE: answers.model} if answers.start == "existing" else {}
     st.page_link(
         page_links.at("own-model"), label=f"{literal(answers.model) if kind else 'Your model'}: {about}",
         icon=":material/content_paste:", query_params=kind,

@@ -10,6 +10,7 @@ from html import escape
 
 import streamlit as st
 
+from normviz.catalog.registry import meant
 from normviz.charts import spark
 from normviz.links import Codec, cut
 from normviz.studies.claims import CLAIMS, Claim
@@ -84,20 +85,20 @@ def _contents(groups: dict[str, list[Claim]]) -> None:
 
 
 def _open(shown: Shown) -> None:
-    """On arrival open the link's claim, if it names one."""
+    """On arrival open the link's claim, if it names one. Else the one that was open stays: Streamlit puts an
+    entry without it into the browser's history where a button leads from its card to a duel."""
     if st.session_state["arrived"] and "claim" in st.query_params:
         word, *more = st.query_params.get_all("claim")
         if word.upper() in CLAIMS:
             shown.opened = shown.linked = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
-            st.error(literal(f"The link names the claim {cut(word)}; there are {there}."))
+            near = meant(word[:40], CLAIMS.keys())
+            st.error(literal(f"The link names the claim {cut(word)}; there are {there}.{near}"))
         if more:
             st.info(
                 f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
             )
-    elif address.is_old_entry():
-        shown.opened = None
     address.show(CODEC.params({"claim": shown.opened} if shown.opened else {}))
 
 

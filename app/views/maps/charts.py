@@ -15,6 +15,7 @@ from normviz.charts.base import Spec
 from normviz.charts.map import CELL, PICK, Map, colours, finding, live
 from normviz.config import RANGES, SETTINGS
 from normviz.runs.statistics import spread
+from normviz.studies.maps.layout import axis_of
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.summary import (
     Sensitivity,
@@ -122,9 +123,10 @@ def show_edges(page_maps: Maps, results: GridResults) -> None:
     if not (rows := edge_rows(grid, results.points, across, results.missing)):
         return
     word = f"{SETTINGS[across].title} " if across in RANGES else ""
+    only = "" if grid.axis(across) else axis_of(grid, across).shown(getattr(grid.base, across))
     st.dataframe(
         [
-            {"where": row or "all", **{f"{word}{value}": text for value, text in edges.items()}}
+            {"where": row or "all", **{f"{word}{value or only}": text for value, text in edges.items()}}
             for row, edges in rows.items()
         ],
         hide_index=True, row_height=36,
@@ -189,6 +191,6 @@ def show_summary(page_maps: Maps, results: GridResults) -> None:
 def _mind(row: Sensitivity) -> str:
     """A warning against misreading the row's sensitivity; empty without one."""
     warnings = ["trains at no rate in these steps"] if row.fails else []
-    if row.undertrained:
-        warnings.append("undertrained at " + ", ".join(f"{rate:g}" for rate in row.undertrained))
+    if row.falling:
+        warnings.append("still falling at " + ", ".join(f"{rate:g}" for rate in row.falling))
     return "; ".join(warnings)

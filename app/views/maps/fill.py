@@ -31,10 +31,14 @@ TICK_SECONDS = 0.5
 SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
-    "the loss was still falling: undertrained, not unstable. The line ([[frontier]]) is the largest "
-    "learning rate that trains: the loss comes at least half of the way from chance to the [[floor]]. "
+    "the loss still fell at the last step: what more steps would give was not measured. {}"
     "Point at a cell for its loss curves. Click it to open its run in the duel."
 )
+LINE = (
+    "The line ([[frontier]]) is the largest learning rate that trains: the loss comes at least half of the "
+    "way from chance to the [[floor]]. "
+)
+"""What is said of the frontier, where it is drawn."""
 
 
 def show(page_maps: Maps, backend: SharedBackend) -> None:
@@ -96,14 +100,9 @@ def _offer(page_maps: Maps, left: list[Cell]) -> None:
 
 
 def _count(page_maps: Maps) -> int:
-    return len({cell.at for cell in page_maps.asked.grid.cells}) // max(
-        1, len(_axis(page_maps, page_maps.asked.across)) * len(_axis(page_maps, page_maps.asked.up))
-    )
-
-
-def _axis(page_maps: Maps, field: str) -> tuple:
-    axis = page_maps.asked.grid.axis(field)
-    return axis.values if axis else ()
+    across, up = page_maps.asked.axes
+    cells = {cell.at for cell in page_maps.asked.grid.cells}
+    return len(cells) // (len(across.values) * len(up.values))
 
 
 def _fill(page_maps: Maps) -> None:
@@ -140,7 +139,7 @@ def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
         for why in cells.failures(backend.store, _keys(page_maps)):
             st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
     picked = charts.charts(page_maps, drawn, is_filling=opened is not None)
-    glossary.caption(MARKS)
+    glossary.caption(MARKS.format(LINE if any(panel.frontier for panel in drawn) else ""))
     charts.show_edges(page_maps, results)
     charts.show_summary(page_maps, results)
     charts.reach(page_maps, drawn)

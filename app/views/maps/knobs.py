@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.catalog import INITS, SCHEMES, TASKS
-from normviz.config import CHOICES, RANGES, SETTINGS
+from normviz.config import CHOICES, SETTINGS
 from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS
 from normviz.studies.maps.link import spanning, standard
 from normviz.studies.maps.standard import MAPS
@@ -25,8 +25,12 @@ def show(page_maps: Maps) -> None:
     """The standard maps, then the widgets of all settings, then notices and errors."""
     _standard(page_maps)
     asked = page_maps.asked
+    # On a phone the settings are shown on request, between what they change and the button that fills it.
+    st.toggle("Settings", key="map_settings")
     with st.container(key="map_knobs"):
-        columns = st.columns([4, 1.8, 1.9, 2.3])
+        axes = [_room(field) for field in asked.fields]
+        left = 10 - sum(axes)
+        columns = st.columns([0.69 * left, 0.31 * left, *axes])
         with columns[0]:
             if "scheme" not in asked.fields:
                 _many("scheme", "Placements (a map each)", SCHEMES)
@@ -38,8 +42,8 @@ def show(page_maps: Maps) -> None:
             with column:
                 _axis(field, f"{_title(field)}, {side}")
         plain = [name for name in PLAIN if name not in asked.fields]
-        left = 5.8 / (len(plain) + 1.6)  # so that the last two stand under those above
-        widths = [*[left] * len(plain), 1.6 * left, 1.9, 2.3]
+        left /= len(plain) + 1.6  # so that the last two stand under those above
+        widths = [*[left] * len(plain), 1.6 * left, *axes]
         columns = st.columns(widths, vertical_alignment="bottom")
         for column, field in zip(columns, plain, strict=False):
             with column:
@@ -52,10 +56,23 @@ def show(page_maps: Maps) -> None:
             _seeds(page_maps)
         with more:
             _more(page_maps)
+    if words := _narrow(page_maps):
+        st.caption(words)
     for notice in page_maps.notices:
         st.info(literal(notice))
     if page_maps.complaint:
         st.error(literal(page_maps.complaint))
+
+
+def _narrow(page_maps: Maps) -> str:
+    """How to widen a map of one column or row; "" where it has several of both."""
+    parts = [
+        f"one {word} for one {SETTINGS[axis.field].title} ({literal(axis.shown(axis.values[0]))})"
+        for word, axis in zip(("column", "row"), page_maps.asked.axes, strict=True)
+        if len(axis.values) == 1
+    ]
+    more = "Give several values, separated by commas, or choose another axis under *More settings*."
+    return f"The map has {' and '.join(parts)}. {more}" if parts else ""
 
 
 def _standard(page_maps: Maps) -> None:
@@ -78,8 +95,13 @@ def _title(field: str) -> str:
 
 
 def _help(field: str) -> str:
-    allowed = f"Allowed: {RANGES[field].text()}. " if field in RANGES else ""
-    return f"{allowed}Several values, separated by commas, make an axis, or one map each."
+    allowed = f"Allowed: {SETTINGS[field].allowed()}."
+    return f"{allowed} Several values, separated by commas, make an axis, or one map each."
+
+
+def _room(field: str) -> float:
+    """The width of an axis' values, in tenths of the row: seven learning rates are the longest of numbers."""
+    return 3 if field == "lr" or field in CHOICES else 1.75
 
 
 def _axis(field: str, label: str) -> None:
@@ -151,10 +173,10 @@ def _take_seeds() -> None:
 
 def _more(page_maps: Maps) -> None:
     """A popover to choose the axes and any other setting."""
-    with st.popover("More", help="Other axes and any other setting", width="stretch"):
+    with st.popover("More settings", help="Other axes and any other setting", width="stretch"):
         for side, words, field in (
-            ("across", "Across", page_maps.asked.across),
-            ("up", "Upwards", page_maps.asked.up),
+            ("across", "Setting across", page_maps.asked.across),
+            ("up", "Setting upwards", page_maps.asked.up),
         ):
             key = f"map_side_{side}"
             st.session_state[key] = field
@@ -164,10 +186,12 @@ def _more(page_maps: Maps) -> None:
             )  # fmt: skip
         taken = {"scheme", "init", "task", *PLAIN, *page_maps.asked.fields, "lr_edits", "text"}
         rest = [name for name in SETTINGS if name not in taken]
-        field = st.selectbox("Any other setting", rest, key="map_other", format_func=_title)
+        field = st.selectbox("Another setting to change", rest, key="map_other", format_func=_title)
         assert field is not None
-        allowed = ", ".join(CHOICES[field].keys()) if field in CHOICES else RANGES[field].text()
-        _text(field, f"{_title(field)}: {allowed}")
+        about = SETTINGS[field].about
+        _axis(field, f"{_title(field)} (a map each)" if field in CHOICES else _title(field))
+        if about:
+            st.caption(literal(f"{capital(about)}."))
 
 
 def _take_side(side: str, key: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 
 import streamlit as st
 
@@ -10,7 +11,8 @@ from normviz.charts import theme
 from normviz.charts.map import chart
 from normviz.export.pictures import captioned, picture
 from normviz.runs.engines import computed_by
-from normviz.studies.maps.layout import maps
+from normviz.studies.maps.grid import SweepError
+from normviz.studies.maps.layout import maps, spanned
 from normviz.studies.maps.link import caption
 from normviz.studies.maps.summary import table
 
@@ -91,4 +93,8 @@ def command(page_maps: Maps) -> str:
     """The `normviz sweep` command of these maps, without settings at their defaults."""
     words = [f"{name}={value}" for name, value in page_maps.asked.words.items() if name != "seeds"]
     words.append(f"seeds={page_maps.asked.grid.seeds}")
-    return " ".join(["normviz sweep", *map(shlex.quote, words), "--plot maps.svg"])
+    command = " ".join(["normviz sweep", *map(shlex.quote, words)])
+    with suppress(SweepError):  # which draws no map of one axis
+        spanned(page_maps.asked.grid)
+        command += " --plot maps.svg"
+    return command

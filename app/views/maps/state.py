@@ -11,9 +11,11 @@ from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
 
 from ...session import address
-from ...session.markdown import sentence
+from ...session.markdown import sentence, titled
 from ...session.page_state import PageState, chosen
 from ...session.policy import link_notices
+
+STAYS = "Below is still the map from before this change."
 
 
 @dataclass
@@ -65,7 +67,7 @@ def change(**words: str) -> None:
     try:
         show(page_maps.asked.but(**words))
     except ValueError as error:
-        page_maps.complaint = sentence(str(error))
+        page_maps.complaint = f"{sentence(titled(str(error)))} {STAYS}"
 
 
 def set_axis(side: str, setting: str) -> None:
@@ -74,4 +76,4 @@ def set_axis(side: str, setting: str) -> None:
     try:
         show(page_maps.asked.with_axis(side, setting))
     except ValueError as error:
-        page_maps.complaint = sentence(str(error))
+        page_maps.complaint = f"{sentence(titled(str(error)))} {STAYS}"

@@ -13,21 +13,23 @@ from normviz.catalog.registry import meant
 from normviz.config import ConfigError, RunConfig
 from normviz.home import home
 from normviz.lessons.anatomy.untrained import DEPTHS
-from normviz.lessons.choose.answers import Answers, as_params, nearest, options
+from normviz.lessons.choose.answers import Answers, as_params, measured_at, nearest, options
+from normviz.lessons.choose.facts import norms
 from normviz.links import Codec, cut
 from normviz.links import as_params as as_lanes
 from normviz.own_model import shipped
 from normviz.own_model.client import MAX_CHARACTERS, NotInspected, inspect_pasted
 from normviz.own_model.report import Anatomy, StackFound
-from normviz.studies.maps.link import map_of
+from normviz.studies.maps.grid import SweepError
+from normviz.studies.maps.link import beside, map_of
 
 from ...session import address
 from ...session.markdown import capital, literal
 from ...session.policy import policy
 from ...widgets import glossary, link_notices, page_links, placement
 
-KIND, PASTED = "model_type", "own_config"
-CODEC = Codec((KIND,), version="")
+PASTED = "own_config"
+CODEC = Codec((page_links.MODEL_TYPE,), version="")
 FIRST = "llama"
 LOOK = """import normviz
 
@@ -79,10 +81,12 @@ def _asked() -> Anatomy | None:
     """The anatomy that the visitor asked for: of a model type, or of a pasted configuration."""
     with st.container(key="own_controls"):
         kinds = sorted(shipped.anatomies())
-        given = CODEC.given(address.params()).get(KIND)
+        given = CODEC.given(address.params()).get(page_links.MODEL_TYPE)
         if given is not None and given not in kinds and st.session_state["arrived"]:
-            words = f"The link gives {KIND} {cut(given)}, which is no model type here: not used."
-            st.info(literal(words + meant(given, kinds)))
+            words = (
+                f"The link gives {page_links.MODEL_TYPE} {cut(given)}, which is no model type here"
+            )
+            st.info(literal(f"{words}: not used.{meant(given, kinds)}"))
         if "own_type" not in st.session_state:
             st.session_state["own_type"] = given if given in kinds else FIRST
         kind = st.selectbox(
@@ -106,7 +110,7 @@ def _asked() -> Anatomy | None:
             st.caption(ELSEWHERE)
     if text and text.strip():
         return _pasted(text)
-    address.show(CODEC.params({KIND: kind} if kind else {}))
+    address.show(CODEC.params({page_links.MODEL_TYPE: kind} if kind else {}))
     known = shipped.anatomies().get(kind or "")
     if isinstance(known, str):
         named = "" if known.startswith(f"{kind} ") else f"{kind} could not be followed: "
@@ -223,11 +227,20 @@ def _ways(stack: StackFound, config: RunConfig) -> None:
         if not st.session_state.get(PASTED) and kind in options("model"):
             answers = replace(answers, start="existing", model=kind)
         page_links.to(
-            "choose", "Which placement for this depth?", as_params(answers), ":material/help:"
-        )
+            "choose", f"Which placement? Measured at {measured_at(answers)} blocks with LayerNorm",
+            as_params(answers), ":material/help:",
+        )  # fmt: skip
+        stored = map_of(config)
         page_links.to(
-            "maps", f"Where {label} trains", map_of(config).params(), ":material/grid_on:"
-        )
+            "maps", f"Where {label} trains, with {norms(stored.grid.base)}", stored.params(),
+            ":material/grid_on:",
+        )  # fmt: skip
+        with suppress(ConfigError, SweepError):  # of a stack that is too deep for a page
+            own = beside(config)
+            page_links.to(
+                "maps", f"Fill a map of {config.depth} blocks with {norms(config)}", own.params(),
+                ":material/grid_on:",
+            )  # fmt: skip
         lanes = as_lanes([config, config.replace(scheme=other)])
         page_links.to(
             "duel", f"Duel at {config.depth} blocks: {label} against {SCHEMES.label(other)}", lanes,
@@ -244,7 +257,11 @@ def _others(stack: StackFound) -> None:
         return
     named = literal(", ".join([*same][:USERS]))
     more = f" and {len(same) - USERS} more" if len(same) > USERS else ""
-    st.caption(f"{len(same)} model types of the census have this placement: {named}{more}.")
+    every = len({row.model for row in census().all})
+    st.caption(
+        f"Of {every} model types of the census, for language, vision, audio and images with text, "
+        f"{len(same)} have this placement in some stack of blocks: {named}{more}."
+    )
     page_links.models()
 
 

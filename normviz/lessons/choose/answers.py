@@ -10,7 +10,7 @@ from functools import cache
 from math import log
 
 from ...catalog.models import census
-from ...catalog.registry import Registry
+from ...catalog.registry import Registry, meant
 from ...links import Codec, Params, cut
 from ...studies.maps.link import standard
 
@@ -44,6 +44,7 @@ class Answers:
 NAMES = tuple(field.name for field in fields(Answers))
 SECTION = "section"
 """The parameter of a link that leads to a part of the page, as in section=cost."""
+SECTIONS = ("cost",)
 CODEC = Codec(NAMES, asdict(Answers()), (SECTION,), version="")
 TITLES = {
     "start": "Do you have a model?", "model": "Which model?", "depth": "How many blocks?",
@@ -108,6 +109,12 @@ def decode(params: Params) -> tuple[Answers, tuple[str, ...]]:
             sentences.append(
                 f"The link gives {name} {cut(word)}, allowed is {allowed}: the page shows "
                 f"{CODEC.pinned[name]}.{options(name).meant(word)}"
+            )
+    for word in params.get(SECTION, ()):
+        if word not in SECTIONS:
+            sentences.append(
+                f"The link gives {SECTION} {cut(word)}, allowed is {', '.join(SECTIONS)}: the page begins as "
+                f"usual.{meant(word[:40], SECTIONS)}"
             )
     return Answers(**{**CODEC.pinned, **taken}), (*sentences, *CODEC.others(params))
 

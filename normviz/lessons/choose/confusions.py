@@ -6,7 +6,7 @@ The first word of an answer, and each of its numbers, comes from the shipped res
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,7 +26,17 @@ from ...studies.norm_cost.variants import LIBRARY
 from ..anatomy import gradient_path
 from ..presets import PRESETS
 from .answers import GUESSES, MAP, MODERN, depths, map_of
-from .facts import CENSUS, COST, Finding, duel_address, map_address, measured
+from .facts import (
+    CENSUS,
+    COST,
+    Finding,
+    conditions,
+    duel_address,
+    map_address,
+    measured,
+    setting,
+    tried,
+)
 from .picks import ordered
 from .properties import (
     WARM,
@@ -100,22 +110,15 @@ def _by(key: str, **words: str) -> Callable[[], Finding]:
 
 
 def _broken() -> Finding:
-    most = {key: deepest(key, "post") or 0 for key in ("torch", MAP)}
-    steps = standard(MAP).grid.base.steps
-    return Finding(
-        f"{'No' if any(most.values()) else 'Here it is'}: it trains with up to {most['torch']} blocks with "
-        f"PyTorch's initialisation and up to {most[MAP]} with Xavier's, in {steps} steps without warm-up at "
-        "its best rate.",
-        map_address("torch"),
-    )
+    it = depth("post")
+    assert it is not None
+    is_broken = not any(deepest(key, "post") for key in ("torch", MAP))
+    return Finding(f"{'Here it is' if is_broken else 'No, it trains here'}. {it.text}.", it.to)
 
 
 def _depths() -> Iterator[Finding]:
-    for scheme in ("post", "pre"):
-        if finding := depth(scheme):
-            yield Finding(
-                f"{SCHEMES.label(scheme)} trains at some rate with {finding.text}", finding.to
-            )
+    if finding := depth("pre"):
+        yield Finding(f"{SCHEMES.label('pre')}. {finding.text}", finding.to)
 
 
 def _warm() -> Finding:
@@ -123,8 +126,8 @@ def _warm() -> Finding:
     assert it is not None
     word = "No" if len(it.trained) == len(it.rates) else "At some rates"
     return Finding(
-        f"{word}: without one, {it.config.depth} blocks of Pre-LN train at {len(it.trained)} of the "
-        f"{len(it.rates)} rates tried.",
+        f"{word}: without one, {it.config.depth} blocks of Pre-LN train at {len(it.trained)} of "
+        f"{tried(it.rates)} ({conditions(WARM)}).",
         map_address(WARM),
     )
 
@@ -148,8 +151,7 @@ def _faster() -> Finding:
 
 
 def _speed() -> Iterator[Finding]:
-    measurement = stored_results.shipped()
-    yield Finding(f"{verdict(measurement)} ({measurement.text()})", COST)
+    yield Finding(verdict(stored_results.shipped()), COST)
 
 
 def _norm_not_placement() -> Finding:
@@ -169,9 +171,12 @@ def _batch() -> Iterator[Finding]:
 
 def _uses() -> Finding:
     models = census().models
-    pre = sum(model.placement == "pre" for model in models)
+    pre, word = (
+        sum(model.placement == "pre" for model in models),
+        "stacks of blocks of language models",
+    )
     return Finding(
-        f"{'Yes' if pre == len(models) else 'No'}: {pre} of {len(models)} stacks of blocks in the census do.",
+        f"{'Yes' if pre == len(models) else 'No'}: {pre} of {len(models)} {word} in the census do.",
         CENSUS,
     )
 
@@ -180,7 +185,8 @@ def _census() -> Iterator[Finding]:
     counts = Counter(model.words[0] for model in census().models)
     said = ", ".join(f"{n} {label}" for label, n in counts.most_common())
     yield Finding(
-        f"Of {len(census().models)} stacks of blocks in transformers {census().transformers}: {said}",
+        f"Of {len(census().models)} stacks of blocks of language models in transformers "
+        f"{census().transformers}: {said}",
         CENSUS,
     )
 
@@ -201,10 +207,10 @@ def _ends() -> Finding:
             f"{where} in {SCHEMES.label(scheme)}, whose gradient at the embedding is {gain.median:.2g} "
             f"({gain.low:.2g} to {gain.high:.2g}) times that after the last block"
         )
-    said, steps = "; ".join(parts), standard(MAP).grid.base.steps
+    said = "; ".join(parts)
     return Finding(
-        f"{said[0].upper()}{said[1:]}. Medians and ranges of {standard(MAP).grid.seeds} seeds, {DEEP} "
-        f"blocks, after {steps} steps.",
+        f"{said[0].upper()}{said[1:]}. Medians and ranges of the seeds after the last step, each at its best "
+        f"rate: {DEEP} blocks, {conditions(MAP)}.",
         map_address(MAP),
     )
 
@@ -224,11 +230,10 @@ def _carries() -> Finding:
         if (it := measured(map_of(blocks), "pre", depth=blocks, warmup=0)) and it.compared("trains")
     ]
     (shallow, first), (deep, last) = best[0], best[-1]
-    base = standard(MAP).grid.base
     return Finding(
-        f"Not measured for width, steps or data: every run of the guide has width {base.width} and "
-        f"{base.steps} steps. Of the rates {listed([f'{lr:g}' for lr in GUESSES])} the best one of Pre-LN is "
-        f"{first:g} with {shallow} blocks and {last:g} with {deep}.",
+        "Not measured for width, steps or data: every run of the guide has width "
+        f"{standard(MAP).grid.base.width}. Of the rates {listed([f'{lr:g}' for lr in GUESSES])} the best one "
+        f"of Pre-LN is {first:g} with {shallow} blocks and {last:g} with {deep} ({conditions(MAP)}).",
         map_address(MAP),
     )
 
@@ -297,12 +302,24 @@ def _matters() -> Finding:
     blocks = standard(MODERN).grid.base.depth
     it = ordered(MODERN, blocks, is_tuned=True)
     fail = [SCHEMES.label(one.scheme) for one in it.behind if not one.trained]
-    word = f"Yes: with {blocks} blocks {listed(fail)} trained at none of the rates" if fail else (
-        f"Less: with {blocks} blocks each trained at some rate"
+    tried_at = tried(it.tied[0].rates)
+    word = f"Yes, in the one setting measured: {listed(fail)} trained at none of {tried_at}" if fail else (
+        f"Less, in the one setting measured: each trained at some of {tried_at}"
     )  # fmt: skip
     among = listed([SCHEMES.label(one.scheme) for one in it.tied])
-    more = f"; between {among} no difference was measured" if len(it.tied) > 1 else ""
-    return Finding(f"{word}{more}.", map_address(MODERN))
+    more = f"; between {among}, each at its best rate, no difference was measured"
+    return Finding(
+        f"{word}{more * (len(it.tied) > 1)}. That is with {setting(MODERN, blocks)}. No other initialisation "
+        f"was tried{_elsewhere([one.scheme for one in it.behind if not one.trained])}.",
+        map_address(MODERN),
+    )
+
+
+def _elsewhere(schemes: Sequence[str]) -> str:
+    """With how many blocks these train with another norm and initialisation, as a clause."""
+    found = [(SCHEMES.label(scheme), deepest("torch", scheme)) for scheme in schemes]
+    words = listed([f"{label} trains with up to {most} blocks" for label, most in found if most])
+    return f"; with {conditions('torch')}, {words}" if words else ""
 
 
 def _modern() -> Iterator[Finding]:
@@ -311,7 +328,10 @@ def _modern() -> Iterator[Finding]:
     for is_tuned, how in ((False, "not tuned"), (True, "tuned")):
         it = ordered(MODERN, blocks, is_tuned)
         words = " ".join(filter(None, (f"{it.headline}.", it.others, it.differs)))
-        yield Finding(f"{blocks} blocks, rate {how}. {words}", map_address(MODERN))
+        rates = listed([f"{lr:g}" for lr in GUESSES])
+        yield Finding(
+            f"{blocks} blocks, rate {how}, compared at {rates}. {words}", map_address(MODERN)
+        )
 
 
 def _normless() -> Finding:
@@ -319,8 +339,8 @@ def _normless() -> Finding:
     last = max(by_depth(MAP, "none"))
     word = "No" if not most else "Yes" if most == last else "Only in shallow models"
     return Finding(
-        f"{word}: with Xavier's initialisation and without warm-up up to {most} of up to {last} blocks "
-        f"train without a norm, and up to {pre} with Pre-LN, in {standard(MAP).grid.base.steps} steps.",
+        f"{word}: at the best of the rates tried up to {most} of up to {last} blocks train without a norm, "
+        f"and up to {pre} with Pre-LN ({conditions(MAP).replace('LayerNorm', 'LayerNorm in Pre-LN')}).",
         map_address(MAP),
     )
 

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ...catalog import SCHEMES
+from ...catalog import INITS, NORMS, SCHEMES
 from ...catalog.models import Model, census
 from ...catalog.scheme import Place, Slots
 from ...config import RunConfig
 from ...home import shipped
-from ...links import encode
+from ...links import encode, shown
 from ...runs import Recording
 from ...runs.archive import load
 from ...runs.statistics import Spread, spread
@@ -115,6 +115,38 @@ def cells(key: str, **where: object) -> list[CellFacts]:
     ]
 
 
+def conditions(key: str, init: bool = True) -> str:
+    """What all cells of a map share beside their depths, in words, as in "LayerNorm, no QK-norm, Xavier
+    initialisation, 150 steps without warm-up, 3 seeds"; on request without the initialisation. An answer that
+    is read from a map has them beside it: with others it may be another one."""
+    grid = standard(key).grid
+    base = grid.base
+    words = [norms(base)]
+    if init and grid.axis("init") is None:
+        words.append(f"{INITS.label(base.init)} initialisation")
+    steps = f"{base.steps} steps"
+    words.append(steps if grid.axis("warmup") else f"{steps} without warm-up")
+    return ", ".join([*words, f"{grid.seeds} seeds"])
+
+
+def norms(config: RunConfig) -> str:
+    """The norms of a model, as in "LayerNorm, no QK-norm"."""
+    qk = f"QK-norm {shown('qk_norm', config.qk_norm).lower()}"
+    return f"{NORMS.label(config.norm)}, {'no QK-norm' if config.qk_norm == 'off' else qk}"
+
+
+def setting(key: str, depth: int) -> str:
+    """The models of a map at a depth, in words."""
+    base = standard(key).grid.base
+    return f"{depth} blocks of width {base.width}, {shown('task', base.task)}, {conditions(key)}"
+
+
+def tried(rates: Iterable[float]) -> str:
+    """Learning rates in words, as in "7 rates from 0.0001 to 0.1"."""
+    low, *_, high = them = sorted(rates)
+    return f"{len(them)} rates from {low:g} to {high:g}"
+
+
 # A placement in one setting, over the learning rates of a map.
 
 
@@ -125,7 +157,7 @@ SETTLED = MARKS[:2]
 
 
 def _mark(seeds: Sequence[Point]) -> Mark:
-    """A run that still falls has not failed, however high its loss: it was undertrained, not unstable."""
+    """Of a run that still falls nothing is known of its end, however high its loss: it has not failed."""
     if mark(seeds) == "falling":
         return "still falling"
     if 2 * sum(point.kind == "not settled" for point in seeds) > len(seeds):

@@ -15,17 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...catalog import NORMS, QK_NORMS, SCHEMES
+from ...catalog import INITS, NORMS, SCHEMES
 from ...catalog.models import Model, census
-from ...config import RunConfig
 from ...formats import listed
 from ...limits import MAX_LANES
-from ...links import shown
 from ...runs.statistics import Comparison, compare, interval
 from ...studies.claims.records.quality import EQUAL
 from ...studies.maps.link import standard
-from .answers import GUESSES, MAP, MODERN, Answers, map_of, measured_at
-from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, users
+from .answers import GUESSES, MODERN, Answers, map_of, measured_at
+from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, norms, setting, users
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
 
@@ -171,7 +169,7 @@ def ordered(key: str, depth: int, is_tuned: bool) -> Order:
             return f"{_gap(gaps[candidate])} nats above {SCHEMES.label(able[0].scheme)}"
         if candidate.compared("trains"):
             return f"did not train at {_at(candidate.compared('does not train'))}"
-        return "trained and settled at none of these rates"
+        return f"trained and settled at none of {_at(GUESSES)}"
 
     return Order(over, tuple(tied), {it: lack(it) for it in tried if it not in tied})
 
@@ -313,30 +311,11 @@ def _reason(
     return "; ".join(reasons)
 
 
-def setting(key: str, depth: int) -> str:
-    """The models of a map at a depth, in a sentence."""
-    base = standard(key).grid.base
-    return (
-        f"Measured with {depth} blocks of width {base.width}, {_norms(base)}, "
-        f"{shown('init', base.init)} initialisation, {shown('task', base.task)}, {base.steps} steps without "
-        f"warm-up, {standard(key).grid.seeds} seeds."
-    )
-
-
-def _norms(config: RunConfig) -> str:
-    """ "LayerNorm and no QK-norm"."""
-    is_off = config.qk_norm == "off"
-    qk = "no QK-norm" if is_off else f"QK-norm {QK_NORMS.label(config.qk_norm).lower()}"
-    return f"{NORMS.label(config.norm)} and {qk}"
-
-
 def scope(answers: Answers) -> str:
     """What was measured for the answers, in a few words."""
-    grid = standard(map_of(measured_at(answers))).grid
+    depth = measured_at(answers)
     return (
-        f"Toy models only: {measured_at(answers)} blocks of width {grid.base.width}, "
-        f"{NORMS.label(grid.base.norm)}, {shown('task', grid.base.task)}, {grid.base.steps} steps, "
-        f"{grid.seeds} seeds, rates {GUESSES[0]:g} to {GUESSES[-1]:g}, training loss. "
+        f"Toy models only: {setting(map_of(depth), depth)}, rates {_at(GUESSES)}, training loss. "
         "Large models were not measured."
     )
 
@@ -345,17 +324,12 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
     limits, depth = [], measured_at(answers)
     if answers.depth == "more":
         limits.append(f"More than {depth} blocks: not measured. This is for {depth}.")
-    key, new = map_of(depth), standard(MODERN).grid.base
-    base = standard(key).grid.base
-    here, every = (_schemes(it) for it in (key, MAP))
-    if left := [SCHEMES.label(scheme) for scheme in every if scheme not in here]:
-        limits.append(f"{listed(left)} with {depth} blocks, {_norms(base)}: not measured.")
+    new = standard(MODERN).grid.base
+    steps = standard(map_of(depth)).grid.base.steps
+    limits.append(f"The loss is the mean of the last {steps // 10} steps, each on a new batch.")
     limits.append(
-        f"{setting(key, depth)} The loss is the mean of the last {base.steps // 10} steps, each on a new "
-        "batch."
-    )
-    limits.append(
-        f"With {NORMS.label(new.norm)} and QK-norm {new.depth} blocks alone were measured."
+        f"With {NORMS.label(new.norm)} and QK-norm {new.depth} blocks and {INITS.label(new.init)} "
+        "initialisation alone were measured."
     )
     limits.append(
         "How to carry a rate over to another size was not measured: a rate here is one of models of this "
@@ -368,6 +342,11 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
         )
     if own is not None:
         limits.append("All numbers are of models that were trained from scratch.")
+        if own.norm and own.norm in NORMS and own.norm != standard(map_of(depth)).grid.base.norm:
+            limits.append(
+                f"{own.model} has {NORMS.label(own.norm)}; its numbers here are of models with "
+                f"{norms(standard(map_of(depth)).grid.base)}."
+            )
     return limits
 
 

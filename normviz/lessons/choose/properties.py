@@ -19,7 +19,7 @@ from ...studies.claims.sentences import chip
 from ...studies.claims.stored import explained, finding, shipped_result
 from ...studies.maps.link import standard
 from ...studies.norm_cost import stored_results
-from ...studies.norm_cost.findings import interval
+from ...studies.norm_cost.findings import without
 from ..anatomy import gradient_path, plain
 from .answers import DEEPER, MAP, MODERN, depths
 from .facts import (
@@ -29,11 +29,13 @@ from .facts import (
     Finding,
     Measured,
     claim_address,
+    conditions,
     duel_address,
     map_address,
     measured,
     norms_a_block,
     same_blocks,
+    tried,
     users,
 )
 
@@ -120,16 +122,17 @@ def cost(scheme: str) -> Finding:
     words = f"{norms_a_block(scheme)} norms a block, QK-norm not counted"
     if scheme != "pre":
         return Finding(f"{words}; its training step was not timed", COST)
-    row = stored_results.shipped().row("none", "step")
+    measurement = stored_results.shipped()
+    without_norms = without(measurement)
     return Finding(
-        f"{words}; without norms a training step takes {interval(row.ratio)} times as long", COST
+        f"{words}; {without_norms[0].lower()}{without_norms[1:]} ({measurement.text()})", COST
     )
 
 
 def used(scheme: str) -> Finding:
     """How often the census found it."""
     stacks = len(census().models)
-    words = f"{len(users(scheme))} of {stacks} stacks of blocks in the census"
+    words = f"{len(users(scheme))} of {stacks} stacks of blocks of language models in the census"
     for other in same_blocks(scheme):
         if models := users(other):
             words += (
@@ -183,8 +186,8 @@ def warm_up(scheme: str) -> Finding | None:
     if without is None or with_it is None:
         return None
     return Finding(
-        f"{without.config.depth} blocks: {len(without.trained)} of {len(without.rates)} rates train "
-        f"without, {len(with_it.trained)} with {longest} steps",
+        f"{without.config.depth} blocks: {len(without.trained)} of {tried(without.rates)} train without, "
+        f"{len(with_it.trained)} with a warm-up of {longest} steps ({conditions(WARM)})",
         map_address(WARM),
     )
 
@@ -203,17 +206,17 @@ def deepest(key: str, scheme: str) -> int | None:
 
 
 def depth(scheme: str) -> Finding | None:
-    """The deepest stack that trains at some rate, with each initialisation that was run."""
-    parts, where = [], ""
+    """The deepest stack that trains at some of the rates tried, in each setting that was run."""
+    parts, where, shared = [], "", ""
     for key in ("torch", MAP):
         if (most := deepest(key, scheme)) is None:
             continue
-        found = by_depth(key, scheme)
-        last = ", the deepest tried" if most == max(found) else ""
-        init = standard(key).grid.base.init
-        parts.append(f"{INITS.label(init)} initialisation: up to {most} blocks{last}")
-        where = map_address(found[most].map if most else key)
-    return Finding("; ".join(parts), where) if parts else None
+        found, init = by_depth(key, scheme), INITS.label(standard(key).grid.base.init)
+        of = f" of {max(found)} blocks" if most < max(found) else " blocks, the deepest tried"
+        at = f", at the best of {tried(found[most].rates)}" if most else ""
+        parts.append(f"{init} initialisation: up to {most}{of}{at}")
+        where, shared = map_address(found[most].map if most else key), conditions(key, init=False)
+    return Finding(f"{'; '.join(parts)} ({shared})", where) if parts else None
 
 
 def initialisation(scheme: str) -> Finding | None:
@@ -235,7 +238,7 @@ def initialisation(scheme: str) -> Finding | None:
         most.append(f"{INITS.label(init)} {max(good, default=0)}")
     return Finding(
         f"deepest that trains at rate {grid.base.lr:g}, of up to {depths.values[-1]} blocks: "
-        f"{', '.join(most)}",
+        f"{', '.join(most)} ({conditions('init')})",
         map_address("init"),
     )
 

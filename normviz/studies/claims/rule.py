@@ -516,9 +516,15 @@ class ClaimVerdict:
     def lines(self) -> list[str]:
         """The parts as a list of ticks, crosses and dashes, one a line."""
         return [
-            f"{MARKS[judgement.outcome]} {part.title}: {judgement.outcome} ({judgement.evidence})"
+            f"{MARKS[judgement.outcome]} {part.title}: {judgement.outcome}"
+            f"{', worse by more' * _is_worse(part, judgement)} ({judgement.evidence})"
             for part, judgement in self.parts
         ]
+
+
+def _is_worse(part: Part, judgement: Judgement) -> bool:
+    """Whether "not worse" is false, which is said without the two negations."""
+    return isinstance(part.check, NotWorse) and judgement.outcome == "false"
 
 
 def _outcomes(parts: Sequence[Judged]) -> tuple[list[Outcome], list[Outcome]]:

@@ -15,7 +15,6 @@ from .points import Point
 from .summary import Place, mark, trains
 
 PREFERRED_Y = "lr"
-EXAMPLES = {"lr": "1e-3,3e-3,1e-2", "init": "xavier,torch", "scheme": "pre,post"}
 FLOOR_STEP = 0.25
 """Where no floor is known the colours end at a multiple of this: they stay while a map fills."""
 
@@ -46,10 +45,10 @@ def maps(
 
 
 def spanned(grid: Grid, fields: Fields | None = None) -> tuple[Axis, Axis]:
-    """The two axes of a map, to the right and upwards: those named, else two that are numbers (the
-    learning rate goes upwards), else a number and the last axis that is none."""
+    """The two axes of a map, to the right and upwards: those named, which may have one value, else two that
+    are numbers (the learning rate goes upwards), else a number and the last axis that is none."""
     if fields is not None:
-        return _several(grid, fields[0]), _several(grid, fields[1])
+        return axis_of(grid, fields[0]), axis_of(grid, fields[1])
     ordered = [axis for axis in grid.axes if axis.is_ordered]
     named = [axis for axis in grid.axes if not axis.is_ordered]
     if not ordered or len(grid.axes) < 2:
@@ -63,14 +62,9 @@ def spanned(grid: Grid, fields: Fields | None = None) -> tuple[Axis, Axis]:
     return next(axis for axis in ordered if axis != y), y
 
 
-def _several(grid: Grid, field: str) -> Axis:
-    axis = grid.axis(field)
-    if axis is None:
-        raise SweepError(
-            f"{field} has one value and spans the map, which needs at least two: give more, as in "
-            f"{field}={EXAMPLES.get(field, '2,4,8')}"
-        )
-    return axis
+def axis_of(grid: Grid, field: str) -> Axis:
+    """The axis of a setting; of one value, where all cells share it."""
+    return grid.axis(field) or Axis(field, (getattr(grid.base, field),))
 
 
 def _map(
@@ -116,13 +110,14 @@ def _map(
 
 def _cells(grid: Grid, x: Axis, y: Axis, place: Place) -> dict[Place2, list[Cell]]:
     """The grid's cells of one map by column and row, seed by seed."""
-    i, j = grid.axes.index(x), grid.axes.index(y)
+    i, j = (grid.axes.index(axis) if axis in grid.axes else None for axis in (x, y))
     fixed = {k: axis.values.index(value) for k, axis in enumerate(grid.axes)
              for field, value in place if field == axis.field}  # fmt: skip
     cells: dict[Place2, list[Cell]] = {}
     for cell in sorted(grid.cells, key=lambda cell: cell.seed):
         if all(cell.at[k] == at for k, at in fixed.items()):
-            cells.setdefault((cell.at[i], cell.at[j]), []).append(cell)
+            at = (0 if k is None else cell.at[k] for k in (i, j))
+            cells.setdefault((next(at), next(at)), []).append(cell)
     return cells
 
 

@@ -21,9 +21,9 @@ from ...catalog.registry import meant
 from ...config import CHOICES, DEFAULTS, RANGES, SETTINGS, RunConfig
 from ...limits import MAX_MAPS
 from ...links import FIELDS, PINNED, Codec, Params, as_word, query, shown
-from .grid import Grid, SweepError, grid_of
-from .layout import spanned
-from .standard import MAPS
+from .grid import Axis, Grid, SweepError, grid_of
+from .layout import axis_of, spanned
+from .standard import MAPS, RATES
 
 SPAN = ("across", "up")
 NAMES = (*SPAN, "seeds", *(name for name in FIELDS if name != "lr_edits"))
@@ -33,6 +33,9 @@ LINE = 70
 
 MAP_STEPS = 150
 """Steps of each cell if a map is made from a duel: enough to see which cells train."""
+
+BESIDE = ("pre", "post", "peri")
+"""Placements beside a model's own."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class MapRequest:
         return self.across, self.up
 
     @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The settings across and up with their values, which may be one."""
+        return axis_of(self.grid, self.across), axis_of(self.grid, self.up)
+
+    @property
     def standard(self) -> str | None:
         """The standard map that this is, if it is one."""
         return next((m.key for m in MAPS if standard(m.key).shows == self.shows), None)
@@ -61,9 +69,7 @@ class MapRequest:
 
     def values(self, field: str) -> str:
         """The values of a setting, as text."""
-        axis = self.grid.axis(field)
-        values = axis.values if axis else (getattr(self.grid.base, field),)
-        return ",".join(map(as_word, values))
+        return ",".join(map(as_word, axis_of(self.grid, field).values))
 
     def params(self) -> dict[str, str]:
         """The parameters of its link."""
@@ -130,7 +136,6 @@ def ask(words: Mapping[str, str], across: str, up: str) -> MapRequest:
     order = {name: i for i, name in enumerate(NAMES)}
     words = {name: words[name] for name in sorted(words, key=lambda name: order.get(name, -1))}
     grid = grid_of(words, RunConfig())
-    spanned(grid, (across, up))
     count = prod(len(axis.values) for axis in grid.axes if axis.field not in (across, up))
     if count > MAX_MAPS:
         raise SweepError(f"these settings make {count} maps, at most {MAX_MAPS} fit on the page")
@@ -145,6 +150,16 @@ def map_of(config: RunConfig) -> MapRequest:
     if found := next(alike, next(iter(has), None)):
         return found
     return standard(MAPS.keys()[0]).but(scheme=f"pre,{config.scheme}")
+
+
+def beside(config: RunConfig) -> MapRequest:
+    """A model's placement beside others at its own depth, norm and QK-norm, over the learning rate, one seed:
+    its cells have to be filled. Raises ConfigError or SweepError where that is too much."""
+    words = {
+        "scheme": ",".join(dict.fromkeys((*BESIDE, config.scheme))), "norm": config.norm,
+        "qk_norm": config.qk_norm, "depth": str(config.depth), "lr": RATES, "steps": str(MAP_STEPS),
+    }  # fmt: skip
+    return ask(words, "scheme", "lr")
 
 
 def _norms(config: RunConfig) -> tuple[str, str]:

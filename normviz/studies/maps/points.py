@@ -21,7 +21,7 @@ class Point:
     steps     how many it made
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
-    falling   undertrained, not unstable: its loss still fell at its end, so fast that more steps matter
+    falling   its loss still fell at its end, so fast that more steps matter
     engine    the engine that computed its steps, "tape" or "eager"
     """
 

@@ -57,7 +57,7 @@ MAPS: Registry[Standard] = Registry(
             "deep",
             "24 and 96 blocks",
             "With Xavier, at the rates that the page Choose compares: which placements train deeper?",
-            {"scheme": "deepnorm,pre,peri", "init": "xavier", "depth": "24,96",
+            {"scheme": "post,deepnorm,pre,peri,none", "init": "xavier", "depth": "24,96",
              "lr": "0.001,0.003,0.01,0.03", "steps": "150", "seeds": "3"},
             "depth", "lr",
         ),

@@ -34,7 +34,7 @@ class Sensitivity:
     best          l*, nats, and `best_rate` the rate of the median seed's lowest
     excess        l* above the floor, nats; None where the floor is unknown
     fails         no rate trains: the value says nothing
-    undertrained  rates at which the loss was still falling
+    falling       rates at which the loss was still falling
     diverged      cells that count as l0
     """
 
@@ -45,7 +45,7 @@ class Sensitivity:
     best_rate: float
     excess: Spread | None
     fails: bool
-    undertrained: tuple[float, ...]
+    falling: tuple[float, ...]
     diverged: int
 
 
@@ -124,7 +124,7 @@ def _sensitivity(
         best_rate=min(rates, key=lambda rate: median(p.capped for p in at[rate])),
         excess=None if floor is None else spread([best - floor for best in bests]),
         fails=all(best > trained_below(flat[0].chance, floor) for best in bests),
-        undertrained=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
+        falling=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
         diverged=sum(p.is_lost for p in flat),
     )
 
@@ -249,9 +249,9 @@ def sensitivity_words(grid: Grid, row: Sensitivity) -> Iterator[str]:
     )
     if row.fails:
         yield "  no rate trains, so a small sensitivity says nothing here"
-    if row.undertrained:
-        rates = ", ".join(f"{rate:g}" for rate in row.undertrained)
-        yield f"  still falling at lr {rates}: part of it is lack of steps, not instability"
+    if row.falling:
+        rates = ", ".join(f"{rate:g}" for rate in row.falling)
+        yield f"  still falling at lr {rates}: part of it may be lack of steps"
 
 
 def comparisons(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
@@ -294,7 +294,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
     chance       loss of the best guess that ignores the context
     floor        lowest reachable loss; NaN where unknown
     excess       final_loss - floor
-    falling      whether the loss still fell at the end: undertrained, not unstable
+    falling      whether the loss surely still fell at the end
     seconds      of one core
     """
     rows = [

@@ -25,7 +25,7 @@ from normviz.links import query
 from normviz.runs.store import Store
 from normviz.studies.maps import Grid, SweepError, make
 from normviz.studies.maps.layout import maps
-from normviz.studies.maps.link import NAMES, ask, decode, of, spanning, standard
+from normviz.studies.maps.link import NAMES, ask, beside, decode, of, spanning, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
 
@@ -62,7 +62,6 @@ BAD = [
     ("depth=2,4&lr=0.001,nan", "lr is"),
     ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
     ("depth=2,4", "a map needs two settings with several values"),
-    ("across=depth&up=lr&depth=2,4&lr=0.1", "lr has one value and spans the map"),
     ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
     ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
     ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
@@ -90,7 +89,24 @@ def test_no_link_is_answered_with_anything_but_a_sentence(params: dict[str, list
         decode(params)
 
 
+def test_one_value_is_a_map_of_one_column_that_its_link_opens_again() -> None:
+    """As somebody gets who types one depth."""
+    one = standard("torch").but(depth="8")
+    assert one.fields == ("depth", "lr") and one.values("depth") == "8"
+    first, *_ = maps(one.grid, [], one.fields)
+    assert (first.columns, len(first.rows), len(first.cells)) == (("8",), 7, 7)
+    assert asked(one.query()).shows == one.shows
+    (low,) = maps(asked("across=depth&up=lr&depth=2&lr=0.1").grid, [], ("depth", "lr"))
+    assert [(cell.column, cell.row) for cell in low.cells] == [(0, 0)]
+
+
 # Changes
+
+
+def test_a_model_of_one_s_own_has_a_map_of_its_shape() -> None:
+    one = beside(RunConfig(scheme="resp", norm="rmsnorm", depth=24))
+    assert one.fields == ("scheme", "lr") and one.values("scheme") == "pre,post,peri,resp"
+    assert {(c.config.norm, c.config.depth) for c in one.grid.cells} == {("rmsnorm", 24)}
 
 
 def test_any_setting_can_span_a_map() -> None:
@@ -109,8 +125,6 @@ def test_another_setting_is_checked_as_a_whole() -> None:
     assert one.but(depth="2,4").standard is None
     with pytest.raises(ConfigError, match="depth is '5000'"):
         one.but(depth="2,5000")
-    with pytest.raises(SweepError, match="depth has one value"):
-        one.but(depth="2")
 
 
 def test_a_duel_leads_to_maps_of_what_it_compares() -> None:

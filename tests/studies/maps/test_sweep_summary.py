@@ -60,7 +60,7 @@ def test_the_second_trap_is_named() -> None:
     grid, points = one_scheme([3.0, 1.2, 1.3])
     points[0] = made(points[0].cell, 3.0, falling=True)
     (row,) = sensitivity(grid, points)
-    assert row.undertrained == (1e-3,) and not row.fails
+    assert row.falling == (1e-3,) and not row.fails
     assert row.excess is not None
     assert row.excess.median == pytest.approx(0.1)
     assert "still falling at lr 0.001" in report(grid, points)

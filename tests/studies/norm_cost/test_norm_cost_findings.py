@@ -29,6 +29,24 @@ def test_the_verdict_is_the_interval_s(ratio: Ratio, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ratio", "sentence"),
+    [
+        (
+            SAME,
+            "takes as long as with LayerNorm as far as can be told: 1.000 (0.995 to 1.005) times",
+        ),
+        (Ratio(0.972, 0.969, 0.976), "takes 2.8 % less time than with LayerNorm (2.4 to 3.1 %)"),
+        (Ratio(1.03, 1.02, 1.04), "takes 3.0 % more time than with LayerNorm (2.0 to 4.0 %)"),
+    ],
+)
+def test_what_a_norm_costs_is_said_first_and_of_which_machine(ratio: Ratio, sentence: str) -> None:
+    it = made({("none", "step"): ratio})
+    said = findings.verdict(it)
+    assert said.startswith("Without its norms a whole training step ") and sentence in said
+    assert said.index(sentence) < said.index(it.text()) < said.index("RMSNorm (library)")
+
+
+@pytest.mark.parametrize(
     ("ratio", "reached"),
     [
         (Ratio(1.1, 1.05, 1.2), 0),
