@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from normviz.catalog import SCHEMES, WORDS
+from normviz.catalog import CELLS, INITS, SCHEMES, WORDS
+from normviz.catalog.apart import moved
 from normviz.catalog.families import places_of
 from normviz.catalog.scheme import Scheme
-from normviz.config import SETTINGS
+from normviz.config import SETTINGS, RunConfig
+from normviz.lessons.anatomy.large import in_family
 from normviz.links import differences
 from normviz.observed import label
 from normviz.runs import Run
@@ -73,7 +77,7 @@ def page() -> None:
     else:
         page_lanes.show(lanes, backend, seen)
         same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
-        glossary.caption(f"{_placements(lanes)} {same}")
+        glossary.caption(f"{_placements(lanes)} {_start(lanes)} {same}")
         beside.show(seen, lanes, backend)
     with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
@@ -171,7 +175,7 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        return "Same model, same data, same seed. Only the norm moved."
+        return f"Same model, data and seed. {_moved([lane.config for lane in lanes])}"
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:
@@ -180,3 +184,19 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "All lanes have the same settings: choose another placement in one of them."
     named = [setting.title for name, setting in SETTINGS.items() if name in fields]
     return f"The same except for: {', '.join(named)}."
+
+
+def _moved(configs: Sequence[RunConfig]) -> str:
+    """What the lanes' placements differ in."""
+    first, keys = configs[0], [config.scheme for config in configs]
+    if first.scheme in CELLS:
+        return "Only the norms differ."
+    if first.norm == "none" and not any(SCHEMES[key].norm for key in keys):
+        return "The norm is none: no lane has one."
+    return in_family(first, moved(keys, first.depth))
+
+
+def _start(lanes: list[page_lanes.Lane]) -> str:
+    """The initialisation, where all lanes have the same: a lane's name says another one."""
+    inits = {lane.config.init for lane in lanes}
+    return f"{INITS.label(inits.pop())} [[init|initialisation]]." if len(inits) == 1 else ""
