@@ -81,5 +81,4 @@ def show() -> None:
             glossary.every()
         shortcuts.setting()
         name, why = engine_here()
-        about = f"Runs train {ENGINES[name]}" + (f": {why}" if why else "")
-        st.caption(f"Engine: {name}", help=about, width="content")
+        st.caption(f"Runs train {ENGINES[name]}", help=why or None, width="content")

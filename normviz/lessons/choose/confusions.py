@@ -297,12 +297,14 @@ def _matters() -> Finding:
     blocks = standard(MODERN).grid.base.depth
     it = ordered(MODERN, blocks, is_tuned=True)
     fail = [SCHEMES.label(one.scheme) for one in it.behind if not one.trained]
-    word = f"Yes: with {blocks} blocks {listed(fail)} trained at none of the rates" if fail else (
-        f"Less: with {blocks} blocks each trained at some rate"
-    )  # fmt: skip
+    word = (
+        f"Yes, for whether it trains: with {blocks} blocks {listed(fail)} trained at none of the rates"
+        if fail
+        else f"Less: with {blocks} blocks each trained at some rate"
+    )
     among = listed([SCHEMES.label(one.scheme) for one in it.tied])
-    more = f"; between {among} no difference was measured" if len(it.tied) > 1 else ""
-    return Finding(f"{word}{more}.", map_address(MODERN))
+    more = f" No difference in loss was measured between {among}." if len(it.tied) > 1 else ""
+    return Finding(f"{word}.{more}", map_address(MODERN))
 
 
 def _modern() -> Iterator[Finding]:
