@@ -34,7 +34,7 @@ TOP = component(
     js="""
       const top = () => document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
       addEventListener("click", ({ target }) => {
-        // Streamlit's menu, which covers a phone's screen, would stay open over the page that was chosen in it.
+        // Streamlit's menu, which covers a phone's screen, would stay open over the page chosen in it.
         if (target.closest('[data-testid="stSidebar"][data-collapsed="false"] a')) {
           document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
         }

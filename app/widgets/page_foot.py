@@ -33,8 +33,8 @@ PARTS = component(
         }
       };
 
-      // Says so where the server gives no answer, once the browser has lost its network or Streamlit its line: a
-      // line does not close by itself when the network goes, and the server may be on this machine.
+      // Says so where the server gives no answer, once the browser has lost its network or Streamlit its
+      // line. A line does not close by itself when the network goes, and the server may be on this machine.
       const SILENT = 3000;
       const watch = () => {
         const words = Object.assign(document.createElement("p"), { className: "lost", hidden: true });

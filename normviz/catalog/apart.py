@@ -18,12 +18,12 @@ WIDTH = 64
 BESIDE = {
     "stream_gain": "scales the stream before it splits by {}",
     "embed_gain": "adds the embedding times {}",
-    "input_gain": "scales what enters a branch by {}",
+    "input_gain": "scales a branch's input by {}",
     "qk_gain": "scales queries and keys by {}",
     "hidden_gain": "scales the FFN's hidden layer by {}",
     "skip_gain": "scales the skip path by {}",
     "block_gain": "adds what entered the block times {}",
-    "branch_gain": "scales what leaves a branch by {}",
+    "branch_gain": "scales a branch's output by {}",
     "main_gain": "scales the sum by {}",
     "gamma_in": "starts the norms before a branch at a scale of {}",
     "gamma_out": "starts the norms after a branch at a scale of {}",
@@ -42,33 +42,36 @@ Trait = tuple[Hashable, str]
 """What a placement has, to compare it with others', and in words."""
 
 
+def beside(keys: Sequence[str], depth: int) -> list[list[str]]:
+    """What each placement of stacks of this depth has beside norms that not all have so, in words; of one
+    alone all of it."""
+    every = [_beside(SCHEMES[key], depth) for key in keys]
+    return _differing(every if len(every) > 1 else [*every, {}])[: len(every)]
+
+
 def moved(keys: Sequence[str], depth: int) -> str:
-    """A sentence on what differs between placements of stacks of this depth: only norms, or what each of them
-    has beside them that not all have so."""
+    """A sentence on whether placements of stacks of this depth differ in norms alone."""
+    if any(beside(keys, depth)):
+        return "Not only the norm moved."
     schemes = [SCHEMES[key] for key in dict.fromkeys(keys)]
-    if beside := _differing([_beside(scheme, depth) for scheme in schemes]):
-        words = zip(schemes, beside, strict=True)
-        said = [f"{scheme.label} {listed(traits)}" for scheme, traits in words if traits]
-        return f"Not only the norm moved: {'; '.join(said)}."
-    ends = _differing([_ends(scheme) for scheme in schemes]) or [[]]
     more = [
-        f"{s.label} has one more {w}" for s, some in zip(schemes, ends, strict=False) for w in some
+        f"{scheme.label} {listed(words)}"
+        for scheme, words in zip(schemes, _differing([*map(_ends, schemes)]), strict=True)
+        if words
     ]
     counts = {sum(_norms(scheme, depth)) for scheme in schemes}
-    return (
-        "; ".join(["Only the norm moved" if len(counts) == 1 else "Only the norms differ", *more])
-        + "."
-    )
+    first = "Only the norm moved" if len(counts) == 1 else "Only the norms differ"
+    return f"{'; '.join([first, *more])}."
 
 
 def _differing(all_traits: Sequence[dict[str, Trait]]) -> list[list[str]]:
-    """Of each its traits, in words, that others do not have so; empty where all are alike."""
+    """Of each its traits, in words, that others do not have so."""
     names = [
         name
         for name in dict.fromkeys(name for traits in all_traits for name in traits)
         if len({traits.get(name, (None, ""))[0] for traits in all_traits}) > 1
     ]
-    return [[traits[n][1] for n in names if n in traits] for traits in all_traits] if names else []
+    return [[traits[name][1] for name in names if name in traits] for traits in all_traits]
 
 
 def _norms(scheme: Scheme, depth: int) -> Iterator[int]:
@@ -80,7 +83,7 @@ def _norms(scheme: Scheme, depth: int) -> Iterator[int]:
 
 def _ends(scheme: Scheme) -> dict[str, Trait]:
     """The norms outside of the blocks."""
-    ends = {"on the embedding": scheme.embed_norm, "before the output head": scheme.final_norm}
+    ends = {"norms the embedding": scheme.embed_norm, "has a final norm": scheme.final_norm}
     return {words: (True, words) for words, there in ends.items() if there}
 
 
@@ -101,7 +104,8 @@ def _beside(scheme: Scheme, depth: int) -> dict[str, Trait]:
         )
     sizes = tuple(scheme.weight_gain(p, matrix) for p in places for matrix in get_args(Matrix))
     if set(sizes) != {1.0}:
-        traits["weight_gain"] = sizes, f"starts with matrices scaled by {_said(sizes)}"
+        size = "smaller" if max(sizes) <= 1 else "larger" if min(sizes) >= 1 else "scaled"
+        traits["weight_gain"] = sizes, f"starts with {size} matrices"
     if scheme.embedding_std is not None:
         size = scheme.embedding_std(WIDTH, depth)
         traits["embedding_std"] = size, "starts with embeddings of its own size"

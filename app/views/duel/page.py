@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 
 from normviz.catalog import CELLS, INITS, SCHEMES, WORDS
+from normviz.catalog.apart import beside as beside_norms
 from normviz.catalog.apart import moved
 from normviz.catalog.families import places_of
 from normviz.catalog.scheme import Scheme
 from normviz.config import SETTINGS, RunConfig
+from normviz.formats import listed
 from normviz.lessons.anatomy.large import in_family
 from normviz.links import differences
 from normviz.observed import label
@@ -130,15 +132,21 @@ def _head(lanes: list[page_lanes.Lane], backend: SharedBackend) -> None:
 
 
 def _placements(lanes: list[page_lanes.Lane]) -> str:
-    """What the norms of each placement do, in one sentence; empty where none of them has one."""
+    """What each placement does, in one sentence; empty where none of them has a norm."""
     keys = dict.fromkeys(
         lane.config.scheme
         for lane in lanes
         if places_of(lane.config.family) is None and lane.config.norm != "none"
     )
-    schemes = [SCHEMES[key] for key in keys]
-    words = [f"{_word(each)} {each.in_a_sublayer}" for each in schemes if each.in_a_sublayer]
-    return f"{'; '.join(words).replace('branch', '[[branch]]', 1)}." if words else ""
+    depths = {lane.config.depth for lane in lanes}
+    more = beside_norms([*keys], min(depths)) if len(depths) == 1 and keys else [[] for _ in keys]
+    words, said = list[str](), list[str]()
+    for key, traits in zip(keys, more, strict=True):
+        if what := listed([*filter(None, (SCHEMES[key].in_a_sublayer,)), *traits] or [""]):
+            words.append(f"{_word(SCHEMES[key])} {'too' if what in said else what}")
+            said.append(what)
+    sentence = in_family(lanes[0].config, "; ".join(words)).replace("branch", "[[branch]]", 1)
+    return f"{sentence}." if words else ""
 
 
 def _word(scheme: Scheme) -> str:
@@ -175,7 +183,7 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        return f"Same model, data and seed. {_moved([lane.config for lane in lanes])}"
+        return f"Same data and seed. {_moved([lane.config for lane in lanes])}"
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:
@@ -191,12 +199,13 @@ def _moved(configs: Sequence[RunConfig]) -> str:
     first, keys = configs[0], [config.scheme for config in configs]
     if first.scheme in CELLS:
         return "Only the norms differ."
-    if first.norm == "none" and not any(SCHEMES[key].norm for key in keys):
+    said = moved(keys, first.depth)
+    if first.norm == "none" and said.startswith("Only") and not any(SCHEMES[k].norm for k in keys):
         return "The norm is none: no lane has one."
-    return in_family(first, moved(keys, first.depth))
+    return said
 
 
 def _start(lanes: list[page_lanes.Lane]) -> str:
     """The initialisation, where all lanes have the same: a lane's name says another one."""
     inits = {lane.config.init for lane in lanes}
-    return f"{INITS.label(inits.pop())} [[init|initialisation]]." if len(inits) == 1 else ""
+    return f"{INITS.label(inits.pop())} [[init|init]]." if len(inits) == 1 else ""
