@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 
 from normviz.catalog import CELLS, INITS, SCHEMES, WORDS
-from normviz.catalog.apart import beside as beside_norms
-from normviz.catalog.apart import moved
 from normviz.catalog.families import places_of
 from normviz.catalog.scheme import Scheme
 from normviz.config import SETTINGS, RunConfig
 from normviz.formats import listed
+from normviz.lessons.anatomy.apart import beside as beside_norms
+from normviz.lessons.anatomy.apart import moved
 from normviz.lessons.anatomy.large import in_family
 from normviz.links import differences
 from normviz.observed import label

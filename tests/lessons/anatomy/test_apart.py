@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from normviz.catalog import SCHEMES
-from normviz.catalog.apart import BESIDE, beside, moved
 from normviz.catalog.scheme import BRANCHES, NORMED, Matrix, Place, Scheme, Slots
+from normviz.lessons.anatomy.apart import BESIDE, beside, moved
 
 IN_WORDS = {
     "key", "label", "order", "family", "sentence", "trouble", "source", "used_by", "oracle",

@@ -6,12 +6,9 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import get_args
 
-from ..formats import listed, number
-from .constraints import CONSTRAINTS
-from .norms import NORMS
-from .scheme import BRANCHES, NORMED, Gain, Matrix, Place, Scheme, Slots
-from .schemes import SCHEMES
-from .streams import STREAMS
+from ...catalog import CONSTRAINTS, NORMS, SCHEMES, STREAMS
+from ...catalog.scheme import BRANCHES, NORMED, Gain, Matrix, Place, Scheme, Slots
+from ...formats import listed, number
 
 WIDTH = 64
 """The width at which the initial sizes of embeddings are compared."""
