@@ -91,7 +91,7 @@ def guessed(at: AppTest, number: int, folder: Path) -> None:
 
 
 def test_the_contents_lead_to_every_step(folder: Path) -> None:
-    links = view_at("tour").get("page_link")
+    links = view_at("tour", {}).get("page_link")
     steps = {f"{n}. {step.title}": f"story={n}" for n, step in enumerate(STEPS, start=1)}
     assert {link.proto.label: link.proto.query_string for link in links} == steps
 

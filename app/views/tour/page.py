@@ -7,12 +7,14 @@ import streamlit as st
 from normviz.lessons.tour import STEPS
 
 from ...session.pages import PAGES
-from ...widgets import page_links
+from ...widgets import link_notices, page_links
 
 
 def page() -> None:
     """The page, from top to bottom."""
-    st.markdown("# Tour")
+    with st.container(key="head"):
+        st.markdown("# Tour")
+    link_notices.unknown_parameters()
     st.markdown(f"{PAGES['tour'].words} Some ask for a guess before the charts play.")
     with st.container(gap="xsmall", key="tour_contents"):
         for number, step in enumerate(STEPS, start=1):
