@@ -517,7 +517,8 @@ def test_a_phone(browser: Browser, address: str) -> None:
         press(page, "try_0")  # at the foot of the page
         wait_for(lambda: page.evaluate("document.querySelector('.stMain').scrollTop") == 0)
         menu, side = page.get_by_test_id("stExpandSidebarButton"), page.get_by_test_id("stSidebar")
-        for leave in (page.reload, side.locator("a[href$='tour']").tap):  # both shut the menu
+        for leave in (side.locator("a[href$='tour']").tap, page.reload):  # both shut the menu
+            idle(page)
             menu.click()
             wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().left") == 0)
             leave()
