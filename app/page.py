@@ -15,6 +15,7 @@ from normviz.app.views.duel import page as duel
 from normviz.app.views.maps import page as maps
 from normviz.app.views.own_model import page as own_model
 from normviz.app.views.runs import page as runs
+from normviz.app.views.tour import page as tour
 from normviz.app.widgets import page_links
 from streamlit.navigation.page import StreamlitPage
 
@@ -32,6 +33,7 @@ views = {
     "maps": maps.page,
     "claims": claims.page,
     "choose": choose.page,
+    "tour": tour.page,
     "catalogue": catalogue.page,
     "by-hand": by_hand.page,
     "own-model": own_model.page,

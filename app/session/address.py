@@ -32,6 +32,14 @@ ADDRESS = component(
 TOP = component(
     "top",
     js="""
+      const top = () => document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
+      addEventListener("click", ({ target }) => {
+        // Streamlit's menu, which covers a phone's screen, would stay open over the page chosen in it.
+        if (target.closest('[data-testid="stSidebar"][data-collapsed="false"] a')) {
+          document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
+        }
+        if (target.closest(".st-key-tries button")) top();  // the duel that it opens begins there
+      });
       // Streamlit would open its menu again after a reload, and on a phone that covers the page.
       addEventListener("pagehide", () => {
         for (const key of Object.keys(localStorage)) {
@@ -40,9 +48,7 @@ TOP = component(
       });
       let seen;  // before the page's first element comes, so that nobody who scrolls on is thrown back
       export default function ({ data }) {
-        if (seen !== data.visit && !location.hash) {
-          document.querySelector(".stMain")?.scrollTo({ top: 0, behavior: "instant" });
-        }
+        if (seen !== data.visit && !location.hash) top();
         seen = data.visit;
       }
     """,

@@ -71,7 +71,7 @@ class Duel(PageState):
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
     named      what the address names of it; None before it was read
     asked      the address names its settings before they have results: a link, a preset or a step opened
-               them, or Train or Repeat was pressed
+               them, Train or Repeat was pressed, or its runs were paused, stepped or stopped
     beside     key of the observed run that the charts show after the lanes; empty without one
     extra      repeats from other seeds that this visitor queued
     mine       runs that this visitor started: nobody else's are stopped by leaving them
@@ -379,7 +379,9 @@ def control(
     action: Action,
     runs: tuple[int | None, ...] | None = None,
 ) -> None:
-    """Send an action to every open run of this duel that the visitor may steer, or to those given."""
+    """Send an action to every open run of this duel that the visitor may steer, or to those given. Who steers
+    runs that began by themselves has asked for them."""
+    page_duel.asked |= runs is None
     for run in (*page_duel.runs, *page_duel.extra) if runs is None else runs:
         if run is None or not (record := backend.store.run(run)) or not record.is_open:
             continue

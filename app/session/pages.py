@@ -42,6 +42,11 @@ PAGES = {
             "claim, which models use them, and what a norm costs.",
         ),
         AboutPage(
+            "Tour", "tour",
+            "What a norm's place does, in eleven short steps: each sets a duel and says what to look at.",
+            "Learn",
+        ),
+        AboutPage(
             "Catalogue", "catalogue",
             "All norm placements and norms: diagram, formula, gradient path, code, numbers measured before "
             "the first training step, and what real models use.",

@@ -33,6 +33,28 @@ PARTS = component(
         }
       };
 
+      // Says so where the server gives no answer, once the browser has lost its network or Streamlit its
+      // line. A line does not close by itself when the network goes, and the server may be on this machine.
+      const SILENT = 3000;
+      const watch = () => {
+        const words = Object.assign(document.createElement("p"), { className: "lost", hidden: true });
+        words.setAttribute("role", "alert");
+        document.body.append(words);
+        let waits = null;
+        const ask = async () => {
+          const asked = { cache: "no-store", signal: AbortSignal.timeout(SILENT) };
+          const answer = await fetch(new URL("_stcore/health", document.baseURI), asked).catch(() => null);
+          words.hidden = Boolean(answer?.ok);
+          words.textContent = words.hidden ? "" : "Connection lost: trying again";
+          waits = words.hidden ? null : setTimeout(ask, 1000);
+        };
+        const soon = () => { waits ??= setTimeout(ask, SILENT); };
+        addEventListener("offline", soon);
+        const state = "data-test-connection-state";
+        new MutationObserver(([{ target }]) => { if (target.getAttribute(state) !== "CONNECTED") soon(); })
+          .observe(document.body, { subtree: true, attributeFilter: [state] });
+      };
+
       export default function ({ data, parentElement }) {
         const status = parentElement.querySelector(".page-status");
         if (status.said !== undefined && status.said !== data.said) status.textContent = data.said;
@@ -47,6 +69,7 @@ PARTS = component(
           const soon = () => { waits ??= setTimeout(() => { waits = null; reach(); }, 200); };
           new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
           addEventListener("resize", soon);
+          watch();
           return soon;
         })();
         globalThis.normvizReach();
@@ -81,5 +104,4 @@ def show() -> None:
             glossary.every()
         shortcuts.setting()
         name, why = engine_here()
-        about = f"Runs train {ENGINES[name]}" + (f": {why}" if why else "")
-        st.caption(f"Engine: {name}", help=about, width="content")
+        st.caption(f"Runs train {ENGINES[name]}", help=why or None, width="content")

@@ -52,7 +52,7 @@ PLAYER = component(
     html='<div class="nv-root"></div>',
     css=css()
     + """
-.nv-root { min-height: 40rem; --nv-accent: var(--st-primary-color);
+.nv-root { --nv-accent: var(--st-primary-color);
   --nv-paper: var(--st-background-color); --nv-ink: var(--st-text-color);
   --nv-line: var(--st-border-color); --nv-field: var(--st-secondary-background-color); }
 """,

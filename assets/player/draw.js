@@ -104,9 +104,14 @@ export const drawing = {
 
   // The loss chart's title.
   nameLoss() {
+    this.head("loss", "Training loss", this.curves());
+  },
+
+  // Which curve is which.
+  curves() {
     const trend = this.trend() ? "; thick: trend" : "";
     const heldOut = this.sets.loss?.held_out?.length ? "; thin: held-out" : "";
-    this.head("loss", "Training loss", `${this.seeds()}${trend}${heldOut}`);
+    return `${this.seeds()}${trend}${heldOut}`;
   },
 
   drawCursor() {

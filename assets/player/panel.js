@@ -121,8 +121,8 @@ export const panel = {
     chart.unsaved?.remove();
     try {
       const { name: duel = "normviz", caption = [] } = this.what;
-      const trend = name === "loss" && this.trend() ? ["Thick: trend; faint: losses as measured."] : [];
-      const spec = captioned(JSON.parse(chart.saved), [...caption, ...trend]), file = `${duel}-${name}-step${this.cursor.at}`;
+      const curves = name === "loss" ? [`Training loss, ${this.curves()}.`] : [];
+      const spec = captioned(JSON.parse(chart.saved), [...caption, ...curves]), file = `${duel}-${name}-step${this.cursor.at}`;
       if (kind === "copy") await copyPicture(spec, this.rows(name));
       else if (kind === "pdf") await printPicture(spec, this.rows(name), file);
       else await savePicture(spec, this.rows(name), kind, `${file}.${kind}`);

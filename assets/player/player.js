@@ -73,11 +73,6 @@ export class Player {
   }
 
   receive(message) {
-    this.root.classList.toggle("nv-lost", Boolean(message.lost));
-    if (message.lost) {
-      this.find(".nv-replay").dataset.lost = message.lost;
-      return;
-    }
     if (message.status) this.status(message.status);
     if (!message.lanes) return;
     // An answer to an earlier question.

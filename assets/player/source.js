@@ -44,7 +44,6 @@ export function posted() {
 }
 
 const SILENT = 3000;  // milliseconds without an answer, after the browser has lost its network
-const LOST = { lost: "Connection lost" };
 
 export function socket(address) {
   let line = null, wanted = null, receive = null, closed = false, wait = 250, heard = 0, lost = false;
@@ -59,7 +58,6 @@ export function socket(address) {
     };
     line.onclose = ({ code }) => {
       if (closed || code === 1008) return;  // 1008: asked for what this server does not know
-      receive(LOST);
       setTimeout(open, wait);
       wait = Math.min(4000, 2 * wait);
     };
@@ -74,7 +72,6 @@ export function socket(address) {
     setTimeout(() => {
       if (closed || heard > before || line !== asked || line?.readyState !== WebSocket.OPEN) return;
       lost = true;
-      receive(LOST);
     }, SILENT);
   };
   const online = () => {

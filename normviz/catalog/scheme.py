@@ -17,6 +17,7 @@ the readable code (`normviz.lessons.anatomy`), and the tests. Nothing is written
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -187,20 +188,13 @@ Family = Literal[
 NORMED = {
     "norm_fork": "the stream before it splits",
     "norm_skip": "the skip path",
-    "norm_in": "what enters a branch",
-    "norm_inner": "the inside of a branch",
+    "norm_in": "a branch's input",
+    "norm_inner": "a branch's inside",
     "norm_qkv": "queries, keys and values",
-    "norm_out": "what leaves a branch",
+    "norm_out": "a branch's output",
     "norm_main": "the sum",
 }
 """What the norm in each slot norms."""
-SCALED = {
-    "skip_gain": "the skip path",
-    "input_gain": "what enters a branch",
-    "branch_gain": "what leaves a branch",
-    "main_gain": "the sum",
-}
-"""What the gain in each slot scales."""
 
 
 @dataclass(frozen=True)
@@ -247,18 +241,14 @@ class Scheme:
 
     @property
     def in_a_sublayer(self) -> str:
-        """What every sublayer norms and scales, as in "norms the sum"; empty where norms differ from block to
-        block, or there are several streams."""
+        """What every sublayer norms, as in "norms the sum"; empty where norms differ from block to block, or
+        there are several streams."""
         every = [self.slots(Place(b, 12, branch)) for b in range(1, 13) for branch in BRANCHES]
         normed = {
             tuple(words for slot, words in NORMED.items() if getattr(at, slot)) for at in every
         }
         if self.streams != "one" or len(normed) > 1:
             return ""
-        scaled = [w for slot, w in SCALED.items() if any(getattr(at, slot) != ONE for at in every)]
         (norms,) = normed
         words = f"norms {' and '.join(norms)}" if norms else "has no norm in its blocks"
-        more = f", and scales {' and '.join(scaled)}" if scaled else ""
-        return f"{words}{more}".replace(
-            "a branch and what leaves a branch", "a branch and what leaves it"
-        )
+        return re.sub(r"(a branch's .*)a branch's ", r"\1", words)

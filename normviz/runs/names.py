@@ -100,20 +100,28 @@ def file_name(lanes: Sequence[Settings]) -> str:
 
 
 def settings(lanes: Sequence[Settings]) -> str:
-    """The size and length of the runs in words, with every value where lanes differ."""
-    if any(isinstance(lane, Observed) for lane in lanes):
+    """What the runs were trained with, in words, with every value where lanes differ."""
+    configs = [lane for lane in lanes if isinstance(lane, RunConfig)]
+    if len(configs) < len(lanes):
         each = dict.fromkeys(f"{lane.depth} blocks, width {lane.width}" for lane in lanes)
         return "; ".join(each)
     named = {
         "depth": "{} blocks",
         "width": "width {}",
+        "norm": "{}",
+        "init": "{} initialisation",
+        "task": "{}",
         "lr": "learning rate {}",
+        "warmup": "warm-up {}",
         "steps": "{} steps",
     }
-    return ", ".join(
-        words.format(" / ".join(dict.fromkeys(f"{getattr(lane, name):g}" for lane in lanes)))
+    if not any(config.warmup for config in configs):
+        del named["warmup"]
+    each = [
+        words.format(" / ".join(dict.fromkeys(shown(name, getattr(c, name)) for c in configs)))
         for name, words in named.items()
-    )
+    ]
+    return ", ".join((*each, " / ".join(dict.fromkeys(map(seeds_of, configs)))))
 
 
 def caption(lanes: Sequence[Settings], engines: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hosted_kit import turn_on
 from normviz.app.session import training, visitor
 from normviz.app.session.backend import shared
-from page_kit import Open, checked, chips, duel, runs, settings_open
+from page_kit import Open, address, checked, chips, duel, runs, settings_open
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
@@ -145,7 +145,9 @@ def test_pause_and_stop_end_what_started_by_itself(page: Open, folder: Path) -> 
     depth(at, 4)
     (run,) = duel(at).runs
     assert run is not None
+    assert address(at)["depth"] == "5"
     checked(at.button(key="stop").click().run())
+    assert address(at)["depth"] == "4"  # what is stopped can be found again
     store.end(run, "stopped")
     checked(at.run())
     assert store.queued() == []  # it does not start again

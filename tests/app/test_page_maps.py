@@ -241,6 +241,5 @@ def test_what_is_stored_is_used_whoever_trained_it(maps, folder: Path) -> None:
     )
     assert (
         "2 of these 3 cells were computed with PyTorch's own operations, the other in NormViz's engine in "
-        "C++."
-        in "".join(c.value for c in maps(asked).caption)
+        "C++." in "".join(c.value for c in maps(asked).caption)
     )

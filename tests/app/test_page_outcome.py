@@ -96,6 +96,8 @@ def test_saved_charts_say_which_engine_trained_the_runs(page: Open, folder: Path
     kept(store, POST, "queued")
     said = shown(page(encode(lanes)))["caption"]
     assert said[2] == "Computed with PyTorch's own operations." and "?" in said[3]
+    assert "LayerNorm, Xavier initialisation, Markov chain, learning rate" in said[1]
+    assert said[1].endswith("steps, seed 0")
     store.db.connection.execute("UPDATE runs SET engine = 'tape' WHERE key = ?", (SMALL.key,))
     assert shown(page(encode(lanes)))["caption"][2] == "Computed in NormViz's engine in C++."
     assert shown(page(f"{encode(lanes)}&seeds=5"))["caption"][2] == (

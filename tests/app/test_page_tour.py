@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from crossing_kit import case
-from page_kit import Open, address, checked, chips, duel, runs, shown, words_of
+from page_kit import Open, address, checked, chips, duel, runs, shown, view_at, words_of
 from streamlit.testing.v1 import AppTest
 
 from normviz.config import RunConfig
@@ -75,6 +75,7 @@ def guessed(at: AppTest, number: int, folder: Path) -> None:
     right = {3: "1", 5: "0", 7: "1"}[number]
     for choice in ("none", "0", "1"):
         assert step.question and step.question.text in texts(at)
+        assert step.where() not in texts(at), "nothing is said of charts that are not there yet"
         assert not runs(at) and all("waits for your guess" in chip for chip in chips(at))
         assert caption(number, folder) not in texts(at)
         before = duel(at).nonce
@@ -87,6 +88,12 @@ def guessed(at: AppTest, number: int, folder: Path) -> None:
         if choice != "1":
             duel(at).guess = None
             checked(at.run())
+
+
+def test_the_contents_lead_to_every_step(folder: Path) -> None:
+    links = view_at("tour", {}).get("page_link")
+    steps = {f"{n}. {step.title}": f"story={n}" for n, step in enumerate(STEPS, start=1)}
+    assert {link.proto.label: link.proto.query_string for link in links} == steps
 
 
 def test_a_step_that_is_not_there_is_said(page: Open) -> None:

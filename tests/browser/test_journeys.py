@@ -46,7 +46,7 @@ pytestmark = pytest.mark.browser
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
-PAGES = ("maps", "claims", "choose", "own-model", "catalogue", "by-hand", "runs")
+PAGES = ("maps", "claims", "choose", "tour", "own-model", "catalogue", "by-hand", "runs")
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
   && document.querySelector(".page-status")"""
 ACROSS = "document.querySelector('.stMain').scrollWidth"
@@ -508,21 +508,30 @@ def test_a_phone(browser: Browser, address: str) -> None:
         fits(page)
         page.locator(".sheet summary").click()
         page.locator(".st-key-knobs").wait_for(state="hidden")
+        gap = box(page, ".st-key-outcome")[1] - bottom(page, ".nv-table")
+        assert gap < 40, "no empty screen under the charts"
         page.locator(".nv-tabs button[value=time]").click()
         page.locator(".nv-heat0").wait_for()
         changes_theme(page)
         fits(page)
+        press(page, "try_0")  # at the foot of the page
+        wait_for(lambda: page.evaluate("document.querySelector('.stMain').scrollTop") == 0)
         menu, side = page.get_by_test_id("stExpandSidebarButton"), page.get_by_test_id("stSidebar")
-        menu.click()
-        wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().left") == 0)
-        page.reload()
-        menu.wait_for()
-        wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().right") <= 0)
+        for leave in (side.locator("a[href$='tour']").tap, page.reload):  # both shut the menu
+            idle(page)
+            menu.click()
+            wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().left") == 0)
+            leave()
+            menu.wait_for()
+            wait_for(lambda: side.evaluate("it => it.getBoundingClientRect().right") <= 0)
 
         opened(page, f"{address}/?v=1&lanes=1&scheme=post&steps=20000&init_seed=375", charts=0)
+        left = box(page, ".st-key-train button")[0]
         press(page, "train")
         wait_for(lambda: "steps" in progress(page))
         wait_for(lambda: 0 <= box(page, ".nv-loss")[1] < 500)
+        assert box(page, ".sheet summary")[2] <= box(page, ".st-key-stop button")[0]
+        assert box(page, ".st-key-stop button")[2] <= left, "a second tap on Train ends nothing"
         press(page, "stop")
         wait_for(lambda: chip(page, 0).startswith("stopped after"))
 
@@ -744,7 +753,9 @@ def test_a_browser_that_comes_back_in_the_middle_of_a_run_sees_it_to_its_end(
             store.control(run.id, "step")
             run.reach_step(step + 2)
         assert progress(page).startswith("Paused at step 0 of")
+        page.locator(".lost", has_text="Connection lost").wait_for()
         context.set_offline(False)
+        page.locator(".lost").wait_for(state="hidden")
         wait_for(lambda: progress(page).startswith("Paused at step 20 of"))
         store.control(run.id, "resume")
         wait_for(lambda: "loss" in chip(page, 0))

@@ -139,9 +139,9 @@ test("a chart is saved under its name and step; where it can't be, a sentence st
   } };
   const figure = element(), chart = { figure, spec: '{"config":"dark"}', saved: '{"config":"light"}' };
   const it = { ...panel, charts: { loss: chart }, cursor: { at: 48 }, rows: () => ({}),
-    trend: () => 0.9, what: { name: "normviz-a-against-b", caption: ["A against B"] } };
+    curves: () => "1 seed; thick: trend; thin: held-out", what: { name: "normviz-a-against-b", caption: ["A against B"] } };
   await it.save("loss", "svg");
-  assert.deepEqual(title.subtitle, ["Thick: trend; faint: losses as measured."]);
+  assert.deepEqual(title.subtitle, ["Training loss, 1 seed; thick: trend; thin: held-out."]);
   assert.equal(config, "light", "a saved chart is light on a dark page too");
   files.push(...globalThis.clicked.map(({ download }) => download));
   works = false;

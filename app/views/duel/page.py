@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from normviz.catalog import SCHEMES, WORDS
+from normviz.catalog import CELLS, INITS, SCHEMES, WORDS
 from normviz.catalog.families import places_of
 from normviz.catalog.scheme import Scheme
-from normviz.config import SETTINGS
+from normviz.config import SETTINGS, RunConfig
+from normviz.formats import listed
+from normviz.lessons.anatomy.apart import beside as beside_norms
+from normviz.lessons.anatomy.apart import moved
+from normviz.lessons.anatomy.large import in_family
 from normviz.links import differences
 from normviz.observed import label
 from normviz.runs import Run
@@ -73,7 +79,7 @@ def page() -> None:
     else:
         page_lanes.show(lanes, backend, seen)
         same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
-        glossary.caption(f"{_placements(lanes)} {same}")
+        glossary.caption(f"{_placements(lanes)} {_start(lanes)} {same}")
         beside.show(seen, lanes, backend)
     with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
@@ -126,15 +132,21 @@ def _head(lanes: list[page_lanes.Lane], backend: SharedBackend) -> None:
 
 
 def _placements(lanes: list[page_lanes.Lane]) -> str:
-    """What the norms of each placement do, in one sentence; empty where none of them has one."""
+    """What each placement does, in one sentence; empty where none of them has a norm."""
     keys = dict.fromkeys(
         lane.config.scheme
         for lane in lanes
         if places_of(lane.config.family) is None and lane.config.norm != "none"
     )
-    schemes = [SCHEMES[key] for key in keys]
-    words = [f"{_word(each)} {each.in_a_sublayer}" for each in schemes if each.in_a_sublayer]
-    return f"{'; '.join(words).replace('branch', '[[branch]]', 1)}." if words else ""
+    depths = {lane.config.depth for lane in lanes}
+    more = beside_norms([*keys], min(depths)) if len(depths) == 1 and keys else [[] for _ in keys]
+    words, said = list[str](), list[str]()
+    for key, traits in zip(keys, more, strict=True):
+        if what := listed([*filter(None, (SCHEMES[key].in_a_sublayer,)), *traits] or [""]):
+            words.append(f"{_word(SCHEMES[key])} {'too' if what in said else what}")
+            said.append(what)
+    sentence = in_family(lanes[0].config, "; ".join(words)).replace("branch", "[[branch]]", 1)
+    return f"{sentence}." if words else ""
 
 
 def _word(scheme: Scheme) -> str:
@@ -171,7 +183,7 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        return "Same model, same data, same seed. Only the norm moved."
+        return f"Same data and seed. {_moved([lane.config for lane in lanes])}"
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:
@@ -180,3 +192,20 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "All lanes have the same settings: choose another placement in one of them."
     named = [setting.title for name, setting in SETTINGS.items() if name in fields]
     return f"The same except for: {', '.join(named)}."
+
+
+def _moved(configs: Sequence[RunConfig]) -> str:
+    """What the lanes' placements differ in."""
+    first, keys = configs[0], [config.scheme for config in configs]
+    if first.scheme in CELLS:
+        return "Only the norms differ."
+    said = moved(keys, first.depth)
+    if first.norm == "none" and said.startswith("Only") and not any(SCHEMES[k].norm for k in keys):
+        return "The norm is none: no lane has one."
+    return said
+
+
+def _start(lanes: list[page_lanes.Lane]) -> str:
+    """The initialisation, where all lanes have the same: a lane's name says another one."""
+    inits = {lane.config.init for lane in lanes}
+    return f"{INITS.label(inits.pop())} [[init|init]]." if len(inits) == 1 else ""

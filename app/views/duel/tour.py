@@ -51,13 +51,13 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
             st.markdown("You changed the settings of this step, so its text may not fit.")
             button("Restore this step", go, page_duel, page_duel.story, backend, key="story_again")
             return
+        if step.question is not None and page_duel.waits:
+            _ask(page_duel, step.question)
+            return
         look, out = st.columns([4, 5], gap="large")
         look.markdown(_with_links(step.where()))
         with out:
-            if step.question is not None and page_duel.waits:
-                _ask(page_duel, step.question)
-            else:
-                _out(step, _finished(lanes), page_duel.guess)
+            _out(step, _finished(lanes), page_duel.guess)
 
 
 def _contents(page_duel: Duel, backend: SharedBackend) -> None:

@@ -37,7 +37,6 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     page_duel, opened = duel.duel(), _open(lanes)
     repeating = bool(opened) and not any(lane.run and lane.run.is_open for lane in lanes)
     paused = bool(opened) and all(run.status == "paused" for run in opened)
-    changed = any(lane.run and not lane.is_current for lane in lanes)
     others, steers = visitor.why_not(opened), is_busy(lanes)
     state = "transport_busy" if opened else "transport_idle"
     with (
@@ -45,8 +44,8 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=state),
     ):
         button(
-            "Train (settings changed)" if changed and not opened else "Train", train, page_duel, backend,
-            key="train", type="secondary" if steers else "primary", icon=":material/play_arrow:",
+            "Train", train, page_duel, backend, key="train",
+            type="secondary" if steers else "primary", icon=":material/play_arrow:",
             shortcut=None if opened else "T",
             help="Train all lanes from their first step. The key S trains one step",
         )  # fmt: skip

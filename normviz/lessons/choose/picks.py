@@ -122,7 +122,7 @@ class Order:
             return "None of them trains at this size"
         if len(names) == 1:
             return f"Lowest loss at this size: {names[0]}"
-        return f"No difference measured at this size: {listed(names)}"
+        return f"No difference in loss measured at this size: {listed(names)}"
 
     @property
     def differs(self) -> str:

@@ -222,7 +222,7 @@ def test_what_the_seeds_do_not_tell_apart_is_no_difference() -> None:
             )  # fmt: skip
             continue
         names = [SCHEMES.label(one.scheme) for one in it.tied]
-        assert answer.headline == f"No difference measured at this size: {listed(names)}"
+        assert answer.headline == f"No difference in loss measured at this size: {listed(names)}"
         assert [pick.label for pick in answer.picks] == names
         assert all("no difference measured from" in pick.reason for pick in answer.picks)
         for one, losses in ends.items():
@@ -252,7 +252,8 @@ def test_a_placement_is_named_alone_only_where_all_others_are_told_apart(
     monkeypatch.setattr(picks, "EQUAL", 1e-9)
     close, apart = (Answers(depth=depth, tuned="yes") for depth in ("16", "64"))
     assert (
-        guide(close).headline == "No difference measured at this size: Pre-LN, DeepNorm and Peri-LN"
+        guide(close).headline
+        == "No difference in loss measured at this size: Pre-LN, DeepNorm and Peri-LN"
     )
     assert guide(apart).headline == "Lowest loss at this size: DeepNorm"
     assert "Pre-LN: 0.019 (" in guide(apart).others
