@@ -173,6 +173,13 @@ class RunConfig(BaseModel):
     held_out_batches: Annotated[int, Setting(
         "held-out batches", "batches that the held-out loss of the last step reads; earlier ones read one",
         Range(1, 256, whole=True), group="Data", axis="1,4,16", training=True)] = 1
+    attn_gate: Annotated[str, Setting(
+        "attention gate", choices=catalog.ATTN_GATES, group="Attention", tape=("off",))] = "off"
+    qk_clip: Annotated[float | None, Setting(
+        "QK-clip", "a logit of attention: after a step the queries and keys of a head that had a larger one "
+        "shrink (Kimi K2, arXiv:2507.20534), or off",
+        BOUND, off=True, group="Attention", axis="3,10,30,off", tape=(None,), training=True, oracle=FORMULA,
+        code={"weights": "self.largest = logits.detach().view(B, H, -1).amax((0, 2))  # for QK-clip"})] = None
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
@@ -401,6 +408,14 @@ def _not_with_scheme(c: RunConfig) -> str | None:
             "one stream: choose another scheme or rounding=off"
         )
     slots = scheme.slots(Place(1, c.depth, "attention"))
+    sizes = c.qk_norm != "off" or slots.norm_qkv or slots.unit_qk or slots.spectral
+    if c.qk_clip is not None and sizes:
+        given = f"scheme is {c.scheme}" if c.qk_norm == "off" else f"qk_norm is {c.qk_norm}"
+        mended = "another scheme" if c.qk_norm == "off" else "qk_norm=off"
+        return (
+            f"qk_clip is {c.qk_clip:g} and {given}, but it shrinks the matrices of queries and keys, whose "
+            f"size does not decide the logits there: choose {mended} or qk_clip=off"
+        )
     if c.branch_gain != 1.0 and (scheme.streams != "one" or slots.mix != "sum"):
         return (
             f"branch_gain is {c.branch_gain:g} and scheme is {c.scheme}, but it is defined where a branch is "
@@ -522,6 +537,7 @@ def parameters_per_block(config: RunConfig) -> int:
         return 2 * family.gates * config.width**2
     matrices = 3 if config.activation in GATED else 2
     around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    around += config.attn_gate == "channel"
     return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
@@ -603,6 +619,7 @@ def orthogonalisations(config: RunConfig) -> int:
     d, h = config.width, config.hidden
     gates = 1 + (config.activation in GATED)
     square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    square += config.attn_gate == "channel"
     matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
     return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
 

@@ -145,6 +145,14 @@ TOGETHER = (
         "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
     ),
     (
+        {"qk_clip": 3, "scheme": "ngpt"},
+        "qk_clip is 3 and scheme is ngpt, but it shrinks the matrices of queries and keys",
+    ),
+    (
+        {"qk_clip": 3, "qk_norm": "head"},
+        "whose size does not decide the logits there: choose qk_norm=off or qk_clip=off",
+    ),
+    (
         {"weight_gain": 2, "scheme": "ngpt"},
         "weight_gain is 2 and scheme is ngpt, but its weights have a length of their own",
     ),

@@ -33,6 +33,7 @@ SHARED = (
     "ffn.branch.down.bias",
     *(f"first.branch.{map_}.{kind}" for map_ in ("up", "down") for kind in ("weight", "bias")),
     *(f"messages.branch.{map_}.{kind}" for map_ in ("value", "out") for kind in ("weight", "bias")),
+    *(f"attention.branch.gate.{kind}" for kind in ("weight", "bias")),
 )
 """The matrices of a family's branches, in the order of a row."""
 

@@ -122,6 +122,8 @@ def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
                 branch.qkv.weight[: 2 * d].mul_(gain(place, "query_key"))
                 branch.qkv.weight[2 * d :].mul_(gain(place, "value"))
                 branch.out.weight.mul_(gain(place, "out"))
+                if branch.gate is not None:
+                    branch.gate.weight.mul_(gain(place, "query_key"))
             elif isinstance(branch, Messages):
                 branch.value.weight.mul_(gain(place, "value"))
                 branch.out.weight.mul_(gain(place, "out"))

@@ -16,7 +16,8 @@ from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..catalog.inits import EMBEDDINGS, MATRICES
 from ..config import RunConfig
-from ..model.constraint import constrain
+from ..model.branches import Attention
+from ..model.constraint import clip_qk, constrain
 from ..model.flat import Flat
 from ..model.marks import mark_of
 from ..model.sites import Tap, untapped
@@ -129,6 +130,7 @@ class Optimizer:
         self.momenta = [torch.zeros_like(grad) for _, grad in self.matrices]
         self.groups = list(_groups(config, model, flat))
         self.is_plain = config.moves_alike
+        self.attentions = [it for it in model.modules() if isinstance(it, Attention)]
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
@@ -217,8 +219,10 @@ def clip(config: RunConfig, flat: Flat, grad_norm: float) -> None:
 def update(
     config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
 ) -> None:
-    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint."""
+    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint and QK-clip."""
     clip(config, flat, grad_norm)
     optimizer.step(lr)
     if config.scheme in SCHEMES:
         constrain(config.scheme, flat.named())
+    if config.qk_clip is not None:
+        clip_qk(optimizer.attentions, config.qk_clip)

@@ -91,6 +91,8 @@ CHANGES: list[dict] = [
     {"tied": "on", "decay_on": "matrices"},
     {"zloss": 0.1, "task": "copy"},
     {"sinks": "on", "task": "masked", "mask": "none"},
+    {"attn_gate": "head", "scheme": "ngpt"},
+    {"attn_gate": "channel", "sinks": "on", "qk_clip": 0.3, "lr": 0.03, "optimizer": "muon"},
     {"rounding": "fp16", "scheme": "post"},
     {"branch_gain": 0.3, "weight_gain": 0.2, "scheme": "post"},
     {"branch_gain": 3.0, "weight_gain": 2.0, "scheme": "rezero", "lr": 0.03},

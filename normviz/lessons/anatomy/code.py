@@ -557,10 +557,11 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
     s = _uniform(slots)
     kind = LINEAR[s.spectral]
     more, before = _before_logits(c, s)
+    more = [line.replace(LINEAR[0], kind) for line in more]
     init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)", *more]
     init += setting_lines(c, "weights init")
     weights = setting_lines(c, "weights")
-    after = [*weights]
+    after = [*weights, *setting_lines(c, "heads")]
     if s.head_gain:
         init.append("self.head_gain = nn.Parameter(torch.ones(H))")
         after.append("x = self.head_gain[:, None, None] * x")
