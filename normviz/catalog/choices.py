@@ -279,6 +279,14 @@ DECAYS: Registry[Choice] = Registry(
             "Weight decay shrinks embeddings, head and the matrices of the blocks, as GPT-2's successors do.",
             oracle="torch.optim.AdamW with groups",
         ),
+        Choice(
+            "input_norms",
+            "Matrices and input norms",
+            "It also shrinks the scales of norms that a matrix reads (before a branch, inside it, before the "
+            "head), but not those of queries, keys, branch outputs or the stream (arXiv:2605.26895; its "
+            "abstract and two summaries were read).",
+            oracle="torch.optim.AdamW with groups",
+        ),
     ),
 )
 PARAMETRISATIONS: Registry[Choice] = Registry(

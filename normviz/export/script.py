@@ -522,7 +522,7 @@ def _optimizers(c: RunConfig) -> list[str]:
     if muon:
         parts = {"qkv": 3, "up": 1 + (c.activation in GATED)}
         listed = repr(parts).replace("'", '"')
-        lines.append(f"muon = Muon(of_kind.pop((True, True)), {listed}{decay})")
+        lines.append(f"muon = Muon(of_kind.pop((True, True, False)), {listed}{decay})")
     if has_groups(c):
         params, decay = "groups(of_kind, config)", ""
     if c.optimizer == "sgd":

@@ -465,6 +465,26 @@ def test_the_groups_are_those_of_nanogpt_mup(parametrisation: str, scheme: str) 
         torch.testing.assert_close(p.detach(), theirs[name].detach(), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_decay_of_input_norms_is_a_group_of_their_scales(optimizer: str) -> None:
+    """Moved without gradients: what decays shrinks, all else stays."""
+    config = TINY.replace(
+        scheme="peri", norm="layernorm", qk_norm="head", attn_gate="head", weight_decay=0.1,
+        decay_on="input_norms", optimizer=optimizer,
+    )  # fmt: skip
+    model, flat = prepared(config)
+    with torch.no_grad():
+        flat.values.add_(1.0)
+    flat.grads.zero_()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    Optimizer(config, model, flat).step(0.5)
+    read = {"norm_in.weight", "final_norm.weight"}
+    for name, p in model.named_parameters():
+        end = ".".join(name.split(".")[-2:])
+        shrinks = end in read or (p.ndim == 2 and "norm" not in name)
+        same(p.detach(), before[name] * (0.95 if shrinks else 1.0), 1e-6)
+
+
 def test_completep_divides_branches_and_logits_and_attention() -> None:
     """One block of width 64 at depth 4, by the formulas of nanoGPT-mup."""
     config = RunConfig(width=64, depth=4, parametrisation="completep", heads=4)
