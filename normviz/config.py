@@ -23,8 +23,9 @@ from pydantic import (
 from . import catalog
 from .catalog.choices import GATED
 from .catalog.families import FAMILIES, places_of
+from .catalog.patterns import patterns
 from .catalog.registry import Registry
-from .catalog.scheme import Place, Slots
+from .catalog.scheme import Place, Scheme, Slots
 from .catalog.setting import FORMULA, Range, Setting
 from .cores import has_gpu
 from .limits import (
@@ -180,6 +181,9 @@ class RunConfig(BaseModel):
         "shrink (Kimi K2, arXiv:2507.20534), or off",
         BOUND, off=True, group="Attention", axis="3,10,30,off", tape=(None,), training=True, oracle=FORMULA,
         code={"weights": "self.largest = logits.detach().view(B, H, -1).amax((0, 2))  # for QK-clip"})] = None
+    loops: Annotated[int, Setting(
+        "loops", "passes over depth / loops blocks: all passes share what is learned (arXiv:2502.17416)",
+        Range(1, 64, whole=True), group="Model", axis="1,2,3,4")] = 1
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
@@ -407,6 +411,8 @@ def _not_with_scheme(c: RunConfig) -> str | None:
             f"rounding is {c.rounding} and scheme is {c.scheme}, but rounding is defined for placements with "
             "one stream: choose another scheme or rounding=off"
         )
+    if c.loops > 1 and (sentence := _not_looped(c, scheme)):
+        return sentence
     slots = scheme.slots(Place(1, c.depth, "attention"))
     sizes = c.qk_norm != "off" or slots.norm_qkv or slots.unit_qk or slots.spectral
     if c.qk_clip is not None and sizes:
@@ -449,6 +455,26 @@ def _not_with_scheme(c: RunConfig) -> str | None:
         return (
             f"{given} and scheme is {c.scheme}, but it is defined where a branch is added to one stream "
             "and weights are free: choose another scheme or parametrisation=standard"
+        )
+    return None
+
+
+def _not_looped(c: RunConfig, scheme: Scheme) -> str | None:
+    """A sentence why the blocks can't share what they learn, or None."""
+    if c.depth % c.loops:
+        return (
+            f"loops is {c.loops} and depth is {c.depth}, but each pass has depth / loops blocks: choose "
+            "loops that divide the depth"
+        )
+    if scheme.streams != "one" or scheme.profiled or len(patterns(c.scheme, c.depth)) > 1:
+        return (
+            f"loops is {c.loops} and scheme is {c.scheme}, but passes share blocks that are alike and have "
+            "one stream: choose another scheme or loops=1"
+        )
+    if c.qk_clip is not None:
+        return (
+            f"loops is {c.loops} and qk_clip is {c.qk_clip:g}, but each pass has a largest logit of its own: "
+            "choose loops=1 or qk_clip=off"
         )
     return None
 

@@ -144,6 +144,12 @@ TOGETHER = (
         {"branch_gain": 2, "scheme": "ngpt"},
         "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
     ),
+    ({"loops": 5}, "loops is 5 and depth is 12, but each pass has depth / loops blocks"),
+    (
+        {"loops": 2, "scheme": "mixln"},
+        "loops is 2 and scheme is mixln, but passes share blocks that are alike and have one stream",
+    ),
+    ({"loops": 2, "qk_clip": 3}, "each pass has a largest logit of its own: choose loops=1"),
     (
         {"qk_clip": 3, "scheme": "ngpt"},
         "qk_clip is 3 and scheme is ngpt, but it shrinks the matrices of queries and keys",

@@ -123,7 +123,7 @@ V1 = {
     "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
     "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
     "weight_gain": "1.0", "family": "decoder", "patch_norm": "off", "held_out_batches": "1",
-    "attn_gate": "off", "qk_clip": "off",
+    "attn_gate": "off", "qk_clip": "off", "loops": "1",
 }  # fmt: skip
 
 

@@ -124,6 +124,7 @@ RECURRENT = {
     "text": "your own text is for the decoder",
     "rounding": "it has no residual stream",
     "branch_gain": "it has no branches",
+    "loops": "its layers share nothing",
     **NO_PATCHES,
 }
 OF_STACKS = (

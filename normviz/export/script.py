@@ -437,7 +437,8 @@ def _gains(c: RunConfig) -> list[str]:
         lines.append(f"block.{target}.mul_({factors[0] if alike else 'factor'})")
     if not lines:
         return []
-    blocks = "i, block in enumerate(model.blocks)" if table else "block in model.blocks"
+    own = "model.blocks" if c.loops == 1 else f"model.blocks[: {c.depth // c.loops}]"
+    blocks = f"i, block in enumerate({own})" if table else f"block in {own}"
     return [
         f"for {blocks}:  # scaled by {_by_whom(c)}",
         *(f"    {line}" for line in lines),

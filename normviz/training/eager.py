@@ -49,7 +49,7 @@ class Eager(Engine):
         RMS of the logits and all probes after it, [3 + probes x rows], float64."""
         tap = probes.site_recorder(self.config) if watched else None
         loss = backward(self.model, self.flat, batch, tap or untapped)
-        head = [loss, torch.linalg.vector_norm(self.flat.grads)]
+        head = [loss, self.flat.grad_norm()]
         if tap is None:
             return torch.stack(head).double()
         seen = probes.StepTensors(self.config, self.flat, tap, self.scales, self.stacks)
@@ -232,8 +232,10 @@ def update(
     config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
 ) -> None:
     """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint and QK-clip."""
+    flat.add_passes()
     clip(config, flat, grad_norm)
     optimizer.step(lr)
+    flat.share()
     if config.scheme in SCHEMES:
         constrain(config.scheme, flat.named())
     if config.qk_clip is not None:

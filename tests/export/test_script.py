@@ -110,6 +110,7 @@ CHANGES: list[dict] = [
     {"optimizer": "muon", "activation": "swiglu", "warmup": 2, "scheme": "siamese"},
     {"optimizer": "muon", "scheme": "gtrxl"},
     {"decay_on": "matrices", "optimizer": "sgd", "momentum": 0.5},
+    {"loops": 3, "depth": 6, "scheme": "b2t", "clip": 0.5, "weight_gain": 0.5, "optimizer": "muon"},
     {"decay_on": "input_norms", "optimizer": "muon", "scheme": "subln", "qk_norm": "head"},
     *(
         {"parametrisation": p, "width": 48, "heads": 4, "init": init, "scheme": scheme}

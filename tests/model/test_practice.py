@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from types import SimpleNamespace
 
 import peers
@@ -11,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from model_kit import shaken
 from torch import Tensor, nn
+from torch.func import functional_call
 from twin import FORMULAS, forward
 
 from normviz import RunConfig, train
@@ -24,7 +26,8 @@ from normviz.model.init import initialise
 from normviz.model.sites import untapped
 from normviz.model.transformer import ROUNDED, Transformer, sinusoids
 from normviz.training.eager import Optimizer, backward
-from normviz.training.events import Step
+from normviz.training.events import Started, Step
+from normviz.training.loop import begin
 from normviz.training.probes.instruments import ROWS
 
 CPU = torch.device("cpu")
@@ -463,6 +466,46 @@ def test_the_groups_are_those_of_nanogpt_mup(parametrisation: str, scheme: str) 
     Optimizer(config, model, flat).step(0.01)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p.detach(), theirs[name].detach(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("scheme", ["deepnorm", "peri"])
+def test_passes_have_the_gradient_of_blocks_that_are_used_again(scheme: str) -> None:
+    """By autograd through one tensor for each parameter that passes share."""
+    config = TINY.replace(depth=6, loops=3, scheme=scheme)
+    model, flat = prepared(config)
+    first = {n: re.sub(r"blocks\.(\d+)", lambda m: f"blocks.{int(m[1]) % 2}", n)
+             for n, _ in model.named_parameters()}  # fmt: skip
+    values = dict(model.named_parameters())
+    own = {n: nn.Parameter(values[n].detach().clone()) for n in dict.fromkeys(first.values())}
+    assert all(torch.equal(p, own[first[n]]) for n, p in values.items())
+    assert model.learned() == sum(p.numel() for p in own.values())
+    inputs, targets = make_task(config).tensors(0, CPU)
+    logits = functional_call(model, {n: own[it] for n, it in first.items()}, (inputs,))
+    F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    size = torch.stack([p.grad.norm() for p in own.values() if p.grad is not None]).norm()
+    same(flat.grad_norm(), size, 1e-6)
+    parts = [
+        p.grad.clone() for n, p in values.items() if first[n] == "blocks.1.ffn.branch.up.weight"
+    ]
+    assert len(parts) == 3 and not torch.equal(parts[0], parts[2]), "a pass's own, for the probes"
+    flat.add_passes()
+    for name, p in values.items():
+        same(p.grad, own[first[name]].grad, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"optimizer": "muon"}, {"optimizer": "sgd", "momentum": 0.9}, {"scheme": "ngpt"}]
+)
+def test_passes_keep_the_same_values(change: dict[str, object]) -> None:
+    config = TINY.replace(depth=6, loops=3, steps=5, lr=0.1, **change)
+    model, task = begin(config)
+    for event in train(config, begun=(model, task)):
+        if isinstance(event, Started):
+            assert event.parameters == model.learned()
+    blocks = [torch.cat([p.flatten() for p in block.parameters()]) for block in model.blocks]
+    assert not torch.equal(blocks[0], blocks[1])
+    for b in range(2, 6):
+        assert torch.equal(blocks[b], blocks[b - 2])
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
