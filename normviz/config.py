@@ -23,8 +23,9 @@ from pydantic import (
 from . import catalog
 from .catalog.choices import GATED
 from .catalog.families import FAMILIES, places_of
+from .catalog.patterns import patterns
 from .catalog.registry import Registry
-from .catalog.scheme import Place, Slots
+from .catalog.scheme import Place, Scheme, Slots
 from .catalog.setting import FORMULA, Range, Setting
 from .cores import has_gpu
 from .limits import (
@@ -173,6 +174,16 @@ class RunConfig(BaseModel):
     held_out_batches: Annotated[int, Setting(
         "held-out batches", "batches that the held-out loss of the last step reads; earlier ones read one",
         Range(1, 256, whole=True), group="Data", axis="1,4,16", training=True)] = 1
+    attn_gate: Annotated[str, Setting(
+        "attention gate", choices=catalog.ATTN_GATES, group="Attention", tape=("off",))] = "off"
+    qk_clip: Annotated[float | None, Setting(
+        "QK-clip", "a logit of attention: after a step the queries and keys of a head that had a larger one "
+        "shrink (Kimi K2, arXiv:2507.20534), or off",
+        BOUND, off=True, group="Attention", axis="3,10,30,off", tape=(None,), training=True, oracle=FORMULA,
+        code={"weights": "self.largest = logits.detach().view(B, H, -1).amax((0, 2))  # for QK-clip"})] = None
+    loops: Annotated[int, Setting(
+        "loops", "passes over depth / loops blocks: all passes share what is learned (arXiv:2502.17416)",
+        Range(1, 64, whole=True), group="Model", axis="1,2,3,4")] = 1
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
@@ -400,7 +411,17 @@ def _not_with_scheme(c: RunConfig) -> str | None:
             f"rounding is {c.rounding} and scheme is {c.scheme}, but rounding is defined for placements with "
             "one stream: choose another scheme or rounding=off"
         )
+    if c.loops > 1 and (sentence := _not_looped(c, scheme)):
+        return sentence
     slots = scheme.slots(Place(1, c.depth, "attention"))
+    sizes = c.qk_norm != "off" or slots.norm_qkv or slots.unit_qk or slots.spectral
+    if c.qk_clip is not None and sizes:
+        given = f"scheme is {c.scheme}" if c.qk_norm == "off" else f"qk_norm is {c.qk_norm}"
+        mended = "another scheme" if c.qk_norm == "off" else "qk_norm=off"
+        return (
+            f"qk_clip is {c.qk_clip:g} and {given}, but it shrinks the matrices of queries and keys, whose "
+            f"size does not decide the logits there: choose {mended} or qk_clip=off"
+        )
     if c.branch_gain != 1.0 and (scheme.streams != "one" or slots.mix != "sum"):
         return (
             f"branch_gain is {c.branch_gain:g} and scheme is {c.scheme}, but it is defined where a branch is "
@@ -434,6 +455,26 @@ def _not_with_scheme(c: RunConfig) -> str | None:
         return (
             f"{given} and scheme is {c.scheme}, but it is defined where a branch is added to one stream "
             "and weights are free: choose another scheme or parametrisation=standard"
+        )
+    return None
+
+
+def _not_looped(c: RunConfig, scheme: Scheme) -> str | None:
+    """A sentence why the blocks can't share what they learn, or None."""
+    if c.depth % c.loops:
+        return (
+            f"loops is {c.loops} and depth is {c.depth}, but each pass has depth / loops blocks: choose "
+            "loops that divide the depth"
+        )
+    if scheme.streams != "one" or scheme.profiled or len(patterns(c.scheme, c.depth)) > 1:
+        return (
+            f"loops is {c.loops} and scheme is {c.scheme}, but passes share blocks that are alike and have "
+            "one stream: choose another scheme or loops=1"
+        )
+    if c.qk_clip is not None:
+        return (
+            f"loops is {c.loops} and qk_clip is {c.qk_clip:g}, but each pass has a largest logit of its own: "
+            "choose loops=1 or qk_clip=off"
         )
     return None
 
@@ -522,6 +563,7 @@ def parameters_per_block(config: RunConfig) -> int:
         return 2 * family.gates * config.width**2
     matrices = 3 if config.activation in GATED else 2
     around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    around += config.attn_gate == "channel"
     return (4 + around) * config.width**2 + matrices * config.hidden * config.width
 
 
@@ -603,6 +645,7 @@ def orthogonalisations(config: RunConfig) -> int:
     d, h = config.width, config.hidden
     gates = 1 + (config.activation in GATED)
     square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    square += config.attn_gate == "channel"
     matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
     return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
 

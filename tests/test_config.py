@@ -34,9 +34,7 @@ def bad_numbers(name: str) -> list[Any]:
     span = RANGES[name]
     bad: list[Any] = [span.low - 1, span.high + 1, math.nan, math.inf, -math.inf, "nan", "-inf"]
     bad += [span.low] * span.above + [span.high] * span.below + [1.5] * span.whole
-    return [*bad, "three", [], {}, True, False] + (
-        [] if name in ("clip", "softcap") else ["", None]
-    )
+    return [*bad, "three", [], {}, True, False] + ([] if SETTINGS[name].off else ["", None])
 
 
 BAD = [(name, value) for name in RANGES for value in bad_numbers(name)]
@@ -102,6 +100,7 @@ def test_the_ends_of_a_range_are_legal() -> None:
     for name, span in RANGES.items():
         for end in [span.low] * (not span.above) + [span.high] * (not span.below):
             changes = {**CHEAP, name: int(end) if span.whole else end}
+            changes |= {"depth": int(end)} if name == "loops" else {}
             assert getattr(RunConfig(**changes), name) == end
 
 
@@ -143,6 +142,23 @@ TOGETHER = (
     (
         {"branch_gain": 2, "scheme": "ngpt"},
         "branch_gain is 2 and scheme is ngpt, but it is defined where a branch is added",
+    ),
+    ({"loops": 5}, "loops is 5 and depth is 12, but each pass has depth / loops blocks"),
+    (
+        {"loops": 2, "scheme": "mixln"},
+        "loops is 2 and scheme is mixln, but passes share blocks that are alike and have one stream",
+    ),
+    (
+        {"loops": 2, "qk_clip": 3},
+        ".*, but each pass has a largest logit of its own: choose loops=1",
+    ),
+    (
+        {"qk_clip": 3, "scheme": "ngpt"},
+        "qk_clip is 3 and scheme is ngpt, but it shrinks the matrices of queries and keys",
+    ),
+    (
+        {"qk_clip": 3, "qk_norm": "head"},
+        "qk_clip is 3 and qk_norm is head, .* there: choose qk_norm=off or qk_clip=off",
     ),
     (
         {"weight_gain": 2, "scheme": "ngpt"},

@@ -123,6 +123,7 @@ V1 = {
     "mask": "causal", "sinks": "off", "tied": "off", "softcap": "off", "zloss": "0.0",
     "decay_on": "all", "parametrisation": "standard", "rounding": "off", "branch_gain": "1.0",
     "weight_gain": "1.0", "family": "decoder", "patch_norm": "off", "held_out_batches": "1",
+    "attn_gate": "off", "qk_clip": "off", "loops": "1",
 }  # fmt: skip
 
 
@@ -233,7 +234,8 @@ def test_an_offer_mends_the_link(side: str) -> None:
 def offer_mends(name: str, side: str) -> None:
     span = RANGES[name]
     word = str(int(span.low) - 5 if side == "below" else int(span.high) + 5)
-    cheap = {"steps": "5", "depth": "1", "width": "64"} | {name: word}
+    depth = "64" if name == "loops" else "1"
+    cheap = {"steps": "5", "depth": depth, "width": "64"} | {name: word}
     link = decode(urlencode(cheap))
     (problem,) = link.problems
     open_end = span.above if side == "below" else span.below

@@ -78,8 +78,8 @@ def refuse(config: RunConfig) -> None:
         raise Unsupported(
             f"a browser does not train {config.scheme}, which needs PyTorch besides the tape"
         )
-    if config.optimizer != "adamw" or not config.moves_alike:
-        raise Unsupported("a browser trains with plain AdamW alone")
+    if config.optimizer != "adamw" or not config.moves_alike or config.loops > 1:
+        raise Unsupported("a browser trains with plain AdamW alone, and blocks that share nothing")
 
 
 def _operations(operations: NDArray[np.void]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ the words of the trade."""
 from .cells import CELLS, Cell
 from .choices import (
     ACTIVATIONS,
+    ATTN_GATES,
     DECAYS,
     DEVICES,
     MASKS,
@@ -35,6 +36,7 @@ PLACEMENTS: Registry[Scheme | Cell] = Registry.joined("scheme", SCHEMES, CELLS)
 
 __all__ = [
     "ACTIVATIONS",
+    "ATTN_GATES",
     "CELLS",
     "CONSTRAINTS",
     "DECAYS",

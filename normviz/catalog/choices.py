@@ -212,6 +212,30 @@ SINKS: Registry[Choice] = Registry(
         ),
     ),
 )
+GATED_HEADS: dict[Spot, str] = {
+    "queries": "gate = torch.sigmoid(self.gate(x)).unflatten(-1, (H, -1)).transpose(1, 2)",
+    "heads": "x = x * gate",
+}
+ATTN_GATES: Registry[Choice] = Registry(
+    "attn_gate",
+    (
+        Choice("off", "Off", "Heads go to the output matrix as they are."),
+        Choice(
+            "head",
+            "Per head",
+            "Each head's result is multiplied by the sigmoid of a linear map of what attention reads, "
+            "one number a head and token (arXiv:2505.06708; qiuzh20/gated_attention, modeling_qwen3.py).",
+            code={"queries init": "self.gate = nn.Linear(D, H)", **GATED_HEADS},
+        ),
+        Choice(
+            "channel",
+            "Per channel",
+            "One number for each channel of a head and token (arXiv:2505.06708; Qwen3-Next).",
+            oracle="transformers Qwen3NextAttention",
+            code={"queries init": "self.gate = nn.Linear(D, D)", **GATED_HEADS},
+        ),
+    ),
+)
 TIED: Registry[Choice] = Registry(
     "tied",
     (
@@ -253,6 +277,14 @@ DECAYS: Registry[Choice] = Registry(
             "matrices",
             "Matrices",
             "Weight decay shrinks embeddings, head and the matrices of the blocks, as GPT-2's successors do.",
+            oracle="torch.optim.AdamW with groups",
+        ),
+        Choice(
+            "input_norms",
+            "Matrices and input norms",
+            "It also shrinks the scales of norms that a matrix reads (before a branch, inside it, before the "
+            "head), but not those of queries, keys, branch outputs or the stream (arXiv:2605.26895; its "
+            "abstract and two summaries were read).",
             oracle="torch.optim.AdamW with groups",
         ),
     ),

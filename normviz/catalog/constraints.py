@@ -14,8 +14,8 @@ CONSTRAINTS: Registry[Choice] = Registry(
             "Unit vectors",
             "Before the first step and after each, every vector of a matrix that lies in the "
             "stream's space is divided by its length: the rows of both embeddings, of the output "
-            "head, of queries, keys and values and of the FFN's first matrix, the columns of the "
-            "two matrices that write to the stream. Biases and gains stay as they are.",
+            "head, of queries, keys, values and a gate and of the FFN's first matrix, the columns of "
+            "the two matrices that write to the stream. Biases and gains stay as they are.",
         ),
     ),
 )

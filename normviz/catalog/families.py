@@ -108,7 +108,8 @@ def either(words: Iterable[str]) -> str:
 
 
 NO_ATTENTION = dict.fromkeys(
-    ("heads", "qk_norm", "v_norm", "positions", "mask", "sinks"), "it has no attention"
+    ("heads", "qk_norm", "v_norm", "positions", "mask", "sinks", "attn_gate", "qk_clip"),
+    "it has no attention",
 )
 NO_TOKENS = {"tied": "it reads no tokens", "text": "it reads no text"}
 NO_BASE = {"parametrisation": "muP and CompleteP are defined here for models with attention"}
@@ -123,6 +124,7 @@ RECURRENT = {
     "text": "your own text is for the decoder",
     "rounding": "it has no residual stream",
     "branch_gain": "it has no branches",
+    "loops": "its layers share nothing",
     **NO_PATCHES,
 }
 OF_STACKS = (

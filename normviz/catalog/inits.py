@@ -9,7 +9,7 @@ from .registry import Registry
 
 EMBEDDINGS = ("tokens.weight", "positions.weight", "head.weight", "inputs.weight")
 MATRICES = ("qkv.weight", "out.weight", "up.weight", "down.weight", "gate.weight", "cell.weight")
-BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias", "cell.bias", "inputs.bias")
+BIASES = ("qkv.bias", "out.bias", "up.bias", "down.bias", "gate.bias", "cell.bias", "inputs.bias")
 OF_NORMS = "norm.weight"
 """The role of a matrix inside of a norm. The optimizer treats it as what else is in a norm."""
 ROLES = (*EMBEDDINGS, *MATRICES, *BIASES, OF_NORMS)

@@ -9,12 +9,13 @@ from typing import Any, Literal
 from .registry import Registry
 
 Spot = Literal[
-    "queries init", "queries", "mask", "weights init", "weights", "hidden", "stream", "head", "logits"
+    "queries init", "queries", "mask", "weights init", "weights", "heads", "hidden", "stream", "head",
+    "logits",
 ]  # fmt: skip
 """Where pasted code has lines of a setting. In attention: what it creates for queries q, keys k and values v,
-and does to them; the mask; what it creates for the weights, and does with them. In the FFN: its hidden layer
-as an expression of {}, where a gated one multiplies x. In the model: the stream x after the embedding and
-each block, the head, and the logits."""
+and does to them; the mask; what it creates for the weights, and does with them; what it does to the heads'
+results x [B, H, T, d_h]. In the FFN: its hidden layer as an expression of {}, where a gated one multiplies x.
+In the model: the stream x after the embedding and each block, the head, and the logits."""
 FORMULA = "its formula, written a second time"
 """What the tests compare a setting with that no others have implemented."""
 

@@ -69,6 +69,7 @@ def script(lane: Lane) -> str:
             *([quote("training/schedule.py", "lr_at")] * changes(c)),
             _rate(c),
             quote(PLAIN, *_quoted(c)),
+            *([quote("model/constraint.py", "clip_qk")] * (c.qk_clip is not None)),
             _main(lane),
         ],
     }
@@ -312,8 +313,11 @@ MAPS: dict[str | None, tuple[tuple[str, str, str, Matrix], ...]] = {
 """The maps of each branch: name in the code shown, which part of it, its role, and its matrix."""
 
 
+GATE: tuple[str, str, str, Matrix] = ("attention.gate", "", "gate", "query_key")
+
+
 def _maps(c: RunConfig) -> tuple[tuple[str, str, str, Matrix], ...]:
-    return MAPS[FAMILIES[c.family].first] + MAPS["ffn"]
+    return MAPS[FAMILIES[c.family].first] + (GATE,) * (c.attn_gate != "off") + MAPS["ffn"]
 
 
 def roles(c: RunConfig) -> dict[str, str]:
@@ -433,7 +437,8 @@ def _gains(c: RunConfig) -> list[str]:
         lines.append(f"block.{target}.mul_({factors[0] if alike else 'factor'})")
     if not lines:
         return []
-    blocks = "i, block in enumerate(model.blocks)" if table else "block in model.blocks"
+    own = "model.blocks" if c.loops == 1 else f"model.blocks[: {c.depth // c.loops}]"
+    blocks = f"i, block in enumerate({own})" if table else f"block in {own}"
     return [
         f"for {blocks}:  # scaled by {_by_whom(c)}",
         *(f"    {line}" for line in lines),
@@ -518,7 +523,7 @@ def _optimizers(c: RunConfig) -> list[str]:
     if muon:
         parts = {"qkv": 3, "up": 1 + (c.activation in GATED)}
         listed = repr(parts).replace("'", '"')
-        lines.append(f"muon = Muon(of_kind.pop((True, True)), {listed}{decay})")
+        lines.append(f"muon = Muon(of_kind.pop((True, True, False)), {listed}{decay})")
     if has_groups(c):
         params, decay = "groups(of_kind, config)", ""
     if c.optimizer == "sgd":
@@ -531,6 +536,11 @@ def _optimizers(c: RunConfig) -> list[str]:
         lines.append(f"optimizers[0].register_step_pre_hook(lambda *_: clip(model, {c.clip!r}))")
     if c.scheme in SCHEMES and SCHEMES[c.scheme].constraint != "none":
         lines.append("optimizers[-1].register_step_post_hook(lambda *_: model.constrain())")
+    if c.qk_clip is not None:
+        lines += [
+            "attentions = [block.attention for block in model.blocks]",
+            f"optimizers[-1].register_step_post_hook(lambda *_: clip_qk(attentions, {c.qk_clip!r}))",
+        ]
     return lines
 
 

@@ -128,6 +128,8 @@ class Attention(nn.Module):
 
     mask: Tensor
     turn: Tensor
+    largest: Tensor
+    """The largest logit of each head [H] in the last training pass, which QK-clip reads."""
 
     def __init__(self, config: RunConfig, slots: Slots, block: int, clock: Clock) -> None:
         super().__init__()
@@ -151,6 +153,11 @@ class Attention(nn.Module):
             self.register_buffer(
                 "turn", torch.stack((turn.cos(), turn.sin())).float(), persistent=False
             )
+        gates = {"off": 0, "head": config.heads, "channel": width}[config.attn_gate]
+        self.gate = drawn(linear(slots, width, gates), "gate") if gates else None
+        self.clips = config.qk_clip is not None
+        if self.clips:
+            self.register_buffer("largest", torch.zeros(config.heads), persistent=False)
         self.sink = as_is(nn.Parameter(torch.zeros(config.heads))) if config.sinks == "on" else None
         inner = config.norm if slots.norm_inner else "none"
         self.norm_inner = make_norm(inner, width, config.steps)
@@ -188,11 +195,15 @@ class Attention(nn.Module):
             self.mask, q, k.transpose(1, 2), alpha=self.qk_norm.alpha
         )  # [B*H, T, T]
         logits = tap("attn_logits", self.block, logits)
+        if self.clips and self.training:
+            self.largest.copy_(logits.detach().view(B, H, -1).amax((0, 2)))
         weights = tap("attn_weights", self.block, torch.softmax(logits, -1))
         mixed = torch.bmm(weights, v).view(B, H, T, head)
         if self.sink is not None:  # a softmax with one more logit, whose weight is dropped
             size = torch.logsumexp(logits, -1).view(B, H, T, 1)
             mixed = mixed * torch.sigmoid(size - self.sink[:, None, None])
+        if self.gate is not None:
+            mixed = mixed * torch.sigmoid(self.gate(x)).unflatten(-1, (H, -1)).transpose(1, 2)
         if self.head_gain is not None:
             mixed = mixed * self.head_gain[:, None, None]
         mixed = mixed.transpose(1, 2).reshape(B, T, D)

@@ -1,4 +1,5 @@
-"""The constraints on a scheme's weights, applied once they are drawn and after each step.
+"""The constraints on a scheme's weights, applied once they are drawn and after each step; and QK-clip, after
+each step alone.
 
 A rule gets named tensors, one parameter each, or one stack [L, ...] of the same parameter of all
 blocks, and changes them in place.
@@ -7,6 +8,7 @@ blocks, and changes them in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +22,7 @@ STREAM_AXIS = {
     "positions.weight": -1,
     "head.weight": -1,
     "qkv.weight": -1,
+    "gate.weight": -1,
     "out.weight": -2,
     "up.weight": -1,
     "down.weight": -2,
@@ -42,6 +45,17 @@ def unit_vectors(named: Named) -> None:
 
 
 RULES: dict[str, Callable[[Named], None]] = {"none": nothing, "unit_vectors": unit_vectors}
+
+
+@torch.no_grad()
+def clip_qk(attentions: Iterable[Any], most: float) -> None:
+    """QK-clip, after a step (Kimi K2, arXiv:2507.20534; spaces.ac.cn/archives/11126): queries and keys of a
+    head whose largest logit in it was S > `most` are multiplied by sqrt(most / S). So are biases, and with
+    both the logits by most / S."""
+    for attention in attentions:
+        scale = (most / attention.largest.clamp(min=most)).sqrt()
+        for p in (attention.qkv.weight, attention.qkv.bias):
+            p.view(3, len(scale), -1)[:2].mul_(scale[:, None])
 
 
 @torch.no_grad()

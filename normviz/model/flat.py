@@ -33,6 +33,7 @@ SHARED = (
     "ffn.branch.down.bias",
     *(f"first.branch.{map_}.{kind}" for map_ in ("up", "down") for kind in ("weight", "bias")),
     *(f"messages.branch.{map_}.{kind}" for map_ in ("value", "out") for kind in ("weight", "bias")),
+    *(f"attention.branch.gate.{kind}" for kind in ("weight", "bias")),
 )
 """The matrices of a family's branches, in the order of a row."""
 
@@ -51,6 +52,7 @@ class Flat:
     """
 
     def __init__(self, model: Transformer, device: torch.device) -> None:
+        self.loops = model.loops
         rows = [_ordered(block) for block in model.blocks]
         row = max(sum(p.numel() for _, p in named) for named in rows)
         inside = {id(p) for named in rows for _, p in named}
@@ -69,6 +71,30 @@ class Flat:
         self.outside = [(n, p.data) for n, p in model.named_parameters() if id(p) not in inside]
         self.optimised = nn.Parameter(self.values)
         self.optimised.grad = self.grads
+
+    def _passes(self, blocks: Tensor) -> Tensor:
+        """Rows of blocks [L, P] as passes that share what is learned, [loops, L / loops, P]."""
+        return blocks.unflatten(0, (self.loops, -1))
+
+    def grad_norm(self) -> Tensor:
+        """The L2 norm of the gradient of what is learned, a scalar: of passes, that of their sum."""
+        if self.loops == 1:
+            return torch.linalg.vector_norm(self.grads)
+        outside = self.grads[self.blocks.numel() :]
+        summed = self._passes(self.block_grads).sum(0)
+        return torch.linalg.vector_norm(torch.cat((summed.flatten(), outside)))
+
+    def add_passes(self) -> None:
+        """Give each pass the gradients of all together, so that all move alike; probes read before."""
+        if self.loops > 1:
+            grads = self._passes(self.block_grads)
+            grads.copy_(grads.sum(0).expand_as(grads))
+
+    def share(self) -> None:
+        """Give each pass the values of the first, which differ by rounding at most."""
+        if self.loops > 1:
+            passes = self._passes(self.blocks)
+            passes[1:] = passes[0]
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
         """Names and values: each shared parameter of all blocks as one [L, ...], and each parameter

@@ -99,6 +99,16 @@ def initialise(model: Transformer, config: RunConfig) -> None:
     _apply_weight_gains(model, config)
     if config.scheme in SCHEMES:
         constrain(config.scheme, model.named_parameters())
+    share(model)
+
+
+@torch.no_grad()
+def share(model: Transformer) -> None:
+    """Give each later pass over the blocks the values of the first (`RunConfig.loops`)."""
+    blocks = list(model.blocks)
+    for block, before in zip(blocks[len(blocks) // model.loops :], blocks, strict=False):
+        for p, first in zip(block.parameters(), before.parameters(), strict=True):
+            p.copy_(first)
 
 
 def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
@@ -122,6 +132,8 @@ def _apply_weight_gains(model: Transformer, config: RunConfig) -> None:
                 branch.qkv.weight[: 2 * d].mul_(gain(place, "query_key"))
                 branch.qkv.weight[2 * d :].mul_(gain(place, "value"))
                 branch.out.weight.mul_(gain(place, "out"))
+                if branch.gate is not None:
+                    branch.gate.weight.mul_(gain(place, "query_key"))
             elif isinstance(branch, Messages):
                 branch.value.weight.mul_(gain(place, "value"))
                 branch.out.weight.mul_(gain(place, "out"))

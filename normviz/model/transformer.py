@@ -85,7 +85,7 @@ class Transformer(nn.Module):
     def __init__(self, config: RunConfig, vocabulary: int) -> None:
         super().__init__()
         c = config.placed()
-        self.clock = Clock()
+        self.clock, self.loops = Clock(), c.loops
         self.make_inputs(c, vocabulary)
         self.dropout = Dropout(c.dropout, c.init_seed, 0, self.clock)
         self.make_stack(c)
@@ -114,6 +114,12 @@ class Transformer(nn.Module):
         self.streams = make_streams(c, scheme)
         self.streams.connect(self.blocks)
         self.final_norm = make_norm(c.last_norm if scheme.final_norm else "none", c.width)
+
+    def learned(self) -> int:
+        """How many numbers it learns: those that several blocks share count once."""
+        own = len(self.blocks) // self.loops
+        again = sum(p.numel() for block in list(self.blocks)[own:] for p in block.parameters())
+        return sum(p.numel() for p in self.parameters()) - again
 
     def make_block(self, c: RunConfig, block: int) -> Block:
         """A fresh block, counted from 1."""

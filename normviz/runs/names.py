@@ -140,6 +140,6 @@ def _words(name: str, config: Settings) -> str:
     value = shown(name, getattr(config, name))
     if name == "init":
         return f"{_bracketed(value)} init"
-    if name in ("qk_norm", "v_norm"):
+    if name in ("qk_norm", "v_norm", "attn_gate"):
         return f"{SETTINGS[name].title} ({value[:1].lower()}{value[1:]})"
     return value if name in ("norm", "family") else f"{SETTINGS[name].title} {value}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ from ..catalog import SCHEMES, STREAMS
 from ..catalog.choices import GATED
 from ..catalog.inits import EMBEDDINGS, MATRICES
 from ..config import RunConfig
-from ..model.constraint import constrain
+from ..model.branches import Attention
+from ..model.constraint import clip_qk, constrain
 from ..model.flat import Flat
 from ..model.marks import mark_of
 from ..model.sites import Tap, untapped
@@ -47,7 +49,7 @@ class Eager(Engine):
         RMS of the logits and all probes after it, [3 + probes x rows], float64."""
         tap = probes.site_recorder(self.config) if watched else None
         loss = backward(self.model, self.flat, batch, tap or untapped)
-        head = [loss, torch.linalg.vector_norm(self.flat.grads)]
+        head = [loss, self.flat.grad_norm()]
         if tap is None:
             return torch.stack(head).double()
         seen = probes.StepTensors(self.config, self.flat, tap, self.scales, self.stacks)
@@ -129,6 +131,7 @@ class Optimizer:
         self.momenta = [torch.zeros_like(grad) for _, grad in self.matrices]
         self.groups = list(_groups(config, model, flat))
         self.is_plain = config.moves_alike
+        self.attentions = [it for it in model.modules() if isinstance(it, Attention)]
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
@@ -184,6 +187,17 @@ def orthogonalised(x: Tensor) -> Tensor:
     return y.mT if tall else y
 
 
+def is_read(name: str) -> bool:
+    """Whether a parameter is the scale of a norm whose output a matrix reads."""
+    read = r"(\b|_)(norm_in|norm_inner|final_norm)\.(weight|scale|offset)$"
+    return re.search(read, name) is not None
+
+
+def decays(decay_on: str, is_matrix: bool, read: bool) -> bool:
+    """Whether weight decay shrinks a matrix, or else the scale of a norm that a matrix reads or any other."""
+    return is_matrix or decay_on == "all" or (read and decay_on == "input_norms")
+
+
 def _groups(config: RunConfig, model: Transformer, flat: Flat) -> Iterator[Group]:
     """The groups of parameters that AdamW or SGD moves: all that Muon does not."""
     c, m, deep = config, config.times_base_width, config.times_base_depth
@@ -191,19 +205,19 @@ def _groups(config: RunConfig, model: Transformer, flat: Flat) -> Iterator[Group
         yield Group([flat.optimised], [flat.grads])
         return
     inside = {id(p) for p in model.blocks.parameters()}
-    by_kind: dict[tuple[bool, bool], list[nn.Parameter]] = {}
-    for p in model.parameters():
+    by_kind: dict[tuple[bool, bool, bool], list[nn.Parameter]] = {}
+    for name, p in model.named_parameters():
         role = mark_of(p) or ""
         is_matrix, is_inside = role in (*MATRICES, *EMBEDDINGS), id(p) in inside
         if c.optimizer != "muon" or role not in MATRICES:
-            by_kind.setdefault((is_matrix, is_inside), []).append(p)
-    for (is_matrix, is_inside), parameters in by_kind.items():
+            by_kind.setdefault((is_matrix, is_inside, is_read(name)), []).append(p)
+    for (is_matrix, is_inside, read), parameters in by_kind.items():
         hidden = is_matrix and is_inside
         yield Group(
             [p.data for p in parameters],
             [p.grad for p in parameters if p.grad is not None],
             lr=1.0 / m if hidden else 1.0,
-            decay=(m if hidden else 1.0) if is_matrix or c.decay_on == "all" else 0.0,
+            decay=(m if hidden else 1.0) * decays(c.decay_on, is_matrix, read),
             eps=1.0 / (m * deep) if is_inside else 1.0 / m,
         )
 
@@ -217,8 +231,12 @@ def clip(config: RunConfig, flat: Flat, grad_norm: float) -> None:
 def update(
     config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
 ) -> None:
-    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint."""
+    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint and QK-clip."""
+    flat.add_passes()
     clip(config, flat, grad_norm)
     optimizer.step(lr)
+    flat.share()
     if config.scheme in SCHEMES:
         constrain(config.scheme, flat.named())
+    if config.qk_clip is not None:
+        clip_qk(optimizer.attentions, config.qk_clip)

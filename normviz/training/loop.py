@@ -101,7 +101,7 @@ def _train(
     held_out = task.held_out_tensors(where)
     at_last = [placed(batch, where) for batch in task.last_held_out(config.held_out_batches)]
     guard = DivergenceGuard(model, flat, task)
-    parameters = sum(p.numel() for p in model.parameters())
+    parameters = model.learned()
     yield Started(
         config, name_of(where), runs.threads, parameters, task.chance, task.floor, task.text,
         runs.name, "; ".join(filter(None, (why, why_there))),

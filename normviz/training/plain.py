@@ -21,7 +21,7 @@ from ..config import RunConfig
 from ..model.batches import IGNORED
 from ..model.draws import Floats, generator, uniform
 from ..model.init import Draw, draw_into
-from .eager import EPS, MOMENTUM, orthogonalised
+from .eager import EPS, MOMENTUM, decays, is_read, orthogonalised
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -79,8 +79,8 @@ def profile(model: Any, x: Tensor, branch_gain: float = 1.0) -> None:
             x = getattr(block, f"{branch}_norm_main", nn.Identity())(skip + f)
 
 
-Kinds = dict[tuple[bool, bool], dict[str, nn.Parameter]]
-"""Parameters by whether they are a matrix, and whether they are inside of a block."""
+Kinds = dict[tuple[bool, bool, bool], dict[str, nn.Parameter]]
+"""Parameters by whether they are a matrix, are in a block, and are the scale of a norm that one reads."""
 
 
 def kinds(model: nn.Module, draws: Mapping[str, Draw | None]) -> Kinds:
@@ -88,7 +88,7 @@ def kinds(model: nn.Module, draws: Mapping[str, Draw | None]) -> Kinds:
     matrices = tuple(f".{end}" for end in draws if end.endswith(".weight"))
     by_kind: Kinds = {}
     for name, p in model.named_parameters():
-        kind = f".{name}".endswith(matrices), name.startswith("blocks.")
+        kind = f".{name}".endswith(matrices), name.startswith("blocks."), is_read(name)
         by_kind.setdefault(kind, {})[name] = p
     return by_kind
 
@@ -101,10 +101,11 @@ def groups(of: Kinds, config: RunConfig) -> list[dict[str, Any]]:
             "params": list(some.values()),
             "scale": 1.0 / m if is_matrix and is_inside else 1.0,
             "weight_decay": config.weight_decay
-            * ((m if is_inside else 1.0) if is_matrix else float(config.decay_on == "all")),
+            * (m if is_matrix and is_inside else 1.0)
+            * decays(config.decay_on, is_matrix, read),
             "eps": EPS * (1.0 / (m * deep) if is_inside else 1.0 / m),
         }
-        for (is_matrix, is_inside), some in of.items()
+        for (is_matrix, is_inside, read), some in of.items()
     ]
 
 

@@ -20,6 +20,8 @@ def shape_of(config: RunConfig) -> str | None:
     scheme = SCHEMES[c.scheme]
     slots = scheme.slots(Place(1, 1, "attention"))
     is_bound = scheme.constraint != "none" or slots.spectral or slots.branch_gain.ramp
-    if is_bound or c.dropout or c.zloss or c.norm in ("batchnorm", "powernorm", "tapernorm"):
+    if is_bound or c.loops > 1 or c.qk_clip:
+        return None
+    if c.dropout or c.zloss or c.norm in ("batchnorm", "powernorm", "tapernorm"):
         return None
     return str([getattr(c, name) for name in RunConfig.model_fields if name not in FREE])

@@ -91,6 +91,8 @@ CHANGES: list[dict] = [
     {"tied": "on", "decay_on": "matrices"},
     {"zloss": 0.1, "task": "copy"},
     {"sinks": "on", "task": "masked", "mask": "none"},
+    {"attn_gate": "head", "scheme": "ngpt"},
+    {"attn_gate": "channel", "sinks": "on", "qk_clip": 0.3, "lr": 0.03, "optimizer": "muon"},
     {"rounding": "fp16", "scheme": "post"},
     {"branch_gain": 0.3, "weight_gain": 0.2, "scheme": "post"},
     {"branch_gain": 3.0, "weight_gain": 2.0, "scheme": "rezero", "lr": 0.03},
@@ -108,6 +110,8 @@ CHANGES: list[dict] = [
     {"optimizer": "muon", "activation": "swiglu", "warmup": 2, "scheme": "siamese"},
     {"optimizer": "muon", "scheme": "gtrxl"},
     {"decay_on": "matrices", "optimizer": "sgd", "momentum": 0.5},
+    {"loops": 3, "depth": 6, "scheme": "b2t", "clip": 0.5, "weight_gain": 0.5, "optimizer": "muon"},
+    {"decay_on": "input_norms", "optimizer": "muon", "scheme": "subln", "qk_norm": "head"},
     *(
         {"parametrisation": p, "width": 48, "heads": 4, "init": init, "scheme": scheme}
         for p, init, scheme in (

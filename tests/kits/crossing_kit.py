@@ -15,7 +15,7 @@ from normviz.config import DEFAULTS, SETTINGS
 T = TypeVar("T")
 BESIDE: dict[str, dict[str, Any]] = {
     "text": {"task": "text"}, "mask": {"task": "masked"}, "patch_norm": {"family": "vit"},
-    "task": {"seq_len": 8}, "lr_edits": {"steps": 5},
+    "task": {"seq_len": 8}, "lr_edits": {"steps": 5}, "loops": {"depth": 2},
 }  # fmt: skip
 """What else is set where a setting is not at its default."""
 OF_FORM = {"text": "0123456789abcdef" * 2, "lr_edits": ((3, 0.1),)}

@@ -10,7 +10,7 @@ from normviz import RunConfig
 from normviz.lessons import anatomy
 from normviz.model.data import make_task
 from normviz.model.families import build
-from normviz.model.init import initialise
+from normviz.model.init import initialise, share
 from normviz.model.transformer import Transformer
 
 
@@ -22,6 +22,7 @@ def shaken(config: RunConfig, dtype: torch.dtype = torch.float64) -> Transformer
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.1 * torch.randn(p.shape, generator=generator))
+    share(model)
     model.clock.share = SHARE
     return model.to(dtype)
 

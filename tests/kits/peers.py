@@ -29,6 +29,8 @@ MODULES = {
     "OlmoLayerNorm": "olmo.modeling_olmo",
     "Qwen3Attention": "qwen3.modeling_qwen3",
     "Qwen3Config": "qwen3.configuration_qwen3",
+    "Qwen3NextAttention": "qwen3_next.modeling_qwen3_next",
+    "Qwen3NextConfig": "qwen3_next.configuration_qwen3_next",
     "StableLmLayerNormPerHead": "stablelm.modeling_stablelm",
     "Swinv2Config": "swinv2.configuration_swinv2",
     "Swinv2SelfAttention": "swinv2.modeling_swinv2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from types import SimpleNamespace
 
 import peers
@@ -11,11 +12,13 @@ import torch
 import torch.nn.functional as F
 from model_kit import shaken
 from torch import Tensor, nn
+from torch.func import functional_call
 from twin import FORMULAS, forward
 
-from normviz import RunConfig
+from normviz import RunConfig, train
 from normviz.catalog.choices import GATED
 from normviz.model.branches import angles, rotated
+from normviz.model.constraint import clip_qk
 from normviz.model.data import make_task
 from normviz.model.families import build
 from normviz.model.flat import Flat
@@ -23,6 +26,9 @@ from normviz.model.init import initialise
 from normviz.model.sites import untapped
 from normviz.model.transformer import ROUNDED, Transformer, sinusoids
 from normviz.training.eager import Optimizer, backward
+from normviz.training.events import Started, Step
+from normviz.training.loop import begin
+from normviz.training.probes.instruments import ROWS
 
 CPU = torch.device("cpu")
 TINY = RunConfig(depth=3, width=16, heads=2, seq_len=8, batch=4)
@@ -114,6 +120,89 @@ def test_sinks_are_those_of_gpt_oss() -> None:
     module = SimpleNamespace(num_key_value_groups=1, sinks=ours.sink, training=False)
     mixed, _ = peers.eager_attention_forward(module, q, k, v, ours.mask, 8**-0.5)
     same(ours(x, untapped), ours.out(mixed.reshape(3, 8, 16)))
+
+
+def test_a_gate_of_each_channel_is_qwen3_nexts() -> None:
+    ours = shaken(TINY.replace(attn_gate="channel", qk_norm="head")).blocks[0].attention.branch
+    config = peers.Qwen3NextConfig(
+        hidden_size=16,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=8,
+        attention_bias=True,
+        attn_implementation="eager",
+    )
+    theirs = peers.Qwen3NextAttention(config, 0).double()
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            q, k, v = getattr(ours.qkv, kind).chunk(3)
+            gate = getattr(ours.gate, kind)
+            both = torch.cat([x.view(2, 8, -1) for x in (q, gate)], 1)  # head by head
+            for part, x in (("q", both), ("k", k), ("v", v), ("o", getattr(ours.out, kind))):
+                p = getattr(getattr(theirs, f"{part}_proj"), kind)
+                p.copy_(x.reshape(p.shape))
+        theirs.q_norm.weight.copy_(ours.qk_norm.q.weight - 1)
+        theirs.k_norm.weight.copy_(ours.qk_norm.k.weight - 1)
+    x, ones = random(3, 8, 16), torch.ones(1, 8, 8)
+    # They cast to float32 in the norms and the softmax.
+    same(ours(x, untapped), theirs(x, (ones, 0 * ones), ours.mask[None, None])[0], 1e-6)
+
+
+def test_a_gate_of_each_head_is_its_formula() -> None:
+    """Of modeling_qwen3.py in qiuzh20/gated_attention: before the output matrix, heads [B, T, H, d_h] times
+    sigmoids [B, T, H, 1]."""
+    ours = shaken(TINY.replace(attn_gate="head")).blocks[0].attention.branch
+    x = random(3, 8, 16)
+    q, k, v = ours.qkv(x).view(3, 8, 3, 2, 8).permute(2, 0, 3, 1, 4)
+    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+    heads = heads * torch.sigmoid(F.linear(x, ours.gate.weight, ours.gate.bias))[..., None]
+    same(ours(x, untapped), ours.out(heads.reshape(3, 8, 16)))
+
+
+def test_qk_clip_is_its_formula() -> None:
+    """Head by head as in Kimi K2's report: W_q and W_k by sqrt(tau / S) where the largest logit S is above
+    tau. Then the logits of the same input end at tau."""
+    ours = shaken(TINY.replace(qk_clip=0.5)).blocks[0].attention.branch
+    x, tau = random(3, 8, 16), 0.5
+    with torch.no_grad():
+        ours.qkv.weight[:8].mul_(0.1)  # the first head stays below
+
+    @torch.no_grad()
+    def logits(head: int) -> Tensor:
+        rows = [slice(16 * part + 8 * head, 16 * part + 8 * head + 8) for part in range(2)]
+        q, k = (x @ ours.qkv.weight[at].T + ours.qkv.bias[at] for at in rows)
+        return (q @ k.mT / 8**0.5).masked_select(torch.ones(8, 8).tril().bool())
+
+    ours(x, untapped)
+    tops = [float(logits(head).max()) for head in range(2)]
+    assert tops[0] < tau < tops[1]
+    expected = [getattr(ours.qkv, kind).detach().clone() for kind in ("weight", "bias")]
+    for p in expected:
+        for head, top in enumerate(tops):
+            for part in range(2):
+                if top > tau:
+                    p[16 * part + 8 * head : 16 * part + 8 * head + 8] *= (tau / top) ** 0.5
+    clip_qk([ours], tau)
+    same(ours.qkv.weight, expected[0])
+    same(ours.qkv.bias, expected[1])
+    assert [float(logits(head).max()) for head in range(2)] == pytest.approx([tops[0], tau])
+    ours.eval()
+    ours(100 * x, untapped)
+    assert ours.largest.tolist() == pytest.approx(tops), "a pass of evaluation is no step"
+
+
+def test_qk_clip_follows_each_step_alone() -> None:
+    """Above what the logits reach it changes nothing; below, they stay about there."""
+
+    def recorded(**change: object) -> list[Step]:
+        config = TINY.replace(steps=40, lr=0.03, **change)
+        return [e for e in train(config, record=(0, 39), engine="eager") if isinstance(e, Step)]
+
+    plain, far, near = recorded(), recorded(qk_clip=1e4), recorded(qk_clip=0.2)
+    assert [e.loss for e in plain] == [e.loss for e in far]
+    assert plain[0].loss == near[0].loss
+    logit = [float(steps[-1].layers[ROWS["attn_logit_max"], 1:].max()) for steps in (plain, near)]
+    assert logit[0] > 1.0 > logit[1]
 
 
 def test_an_encoder_is_torchs_without_a_mask() -> None:
@@ -377,6 +466,66 @@ def test_the_groups_are_those_of_nanogpt_mup(parametrisation: str, scheme: str) 
     Optimizer(config, model, flat).step(0.01)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p.detach(), theirs[name].detach(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("scheme", ["deepnorm", "peri"])
+def test_passes_have_the_gradient_of_blocks_that_are_used_again(scheme: str) -> None:
+    """By autograd through one tensor for each parameter that passes share."""
+    config = TINY.replace(depth=6, loops=3, scheme=scheme)
+    model, flat = prepared(config)
+    first = {n: re.sub(r"blocks\.(\d+)", lambda m: f"blocks.{int(m[1]) % 2}", n)
+             for n, _ in model.named_parameters()}  # fmt: skip
+    values = dict(model.named_parameters())
+    own = {n: nn.Parameter(values[n].detach().clone()) for n in dict.fromkeys(first.values())}
+    assert all(torch.equal(p, own[first[n]]) for n, p in values.items())
+    assert model.learned() == sum(p.numel() for p in own.values())
+    inputs, targets = make_task(config).tensors(0, CPU)
+    logits = functional_call(model, {n: own[it] for n, it in first.items()}, (inputs,))
+    F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    size = torch.stack([p.grad.norm() for p in own.values() if p.grad is not None]).norm()
+    same(flat.grad_norm(), size, 1e-6)
+    parts = [
+        p.grad.clone() for n, p in values.items() if first[n] == "blocks.1.ffn.branch.up.weight"
+    ]
+    assert len(parts) == 3 and not torch.equal(parts[0], parts[2]), "a pass's own, for the probes"
+    flat.add_passes()
+    for name, p in values.items():
+        same(p.grad, own[first[name]].grad, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"optimizer": "muon"}, {"optimizer": "sgd", "momentum": 0.9}, {"scheme": "ngpt"}]
+)
+def test_passes_keep_the_same_values(change: dict[str, object]) -> None:
+    config = TINY.replace(depth=6, loops=3, steps=5, lr=0.1, **change)
+    model, task = begin(config)
+    for event in train(config, begun=(model, task)):
+        if isinstance(event, Started):
+            assert event.parameters == model.learned()
+    blocks = [torch.cat([p.flatten() for p in block.parameters()]) for block in model.blocks]
+    assert not torch.equal(blocks[0], blocks[1])
+    for b in range(2, 6):
+        assert torch.equal(blocks[b], blocks[b - 2])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_decay_of_input_norms_is_a_group_of_their_scales(optimizer: str) -> None:
+    """Moved without gradients: what decays shrinks, all else stays."""
+    config = TINY.replace(
+        scheme="peri", norm="layernorm", qk_norm="head", attn_gate="head", weight_decay=0.1,
+        decay_on="input_norms", optimizer=optimizer,
+    )  # fmt: skip
+    model, flat = prepared(config)
+    with torch.no_grad():
+        flat.values.add_(1.0)
+    flat.grads.zero_()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    Optimizer(config, model, flat).step(0.5)
+    read = {"norm_in.weight", "final_norm.weight"}
+    for name, p in model.named_parameters():
+        end = ".".join(name.split(".")[-2:])
+        shrinks = end in read or (p.ndim == 2 and "norm" not in name)
+        same(p.detach(), before[name] * (0.95 if shrinks else 1.0), 1e-6)
 
 
 def test_completep_divides_branches_and_logits_and_attention() -> None:

@@ -23,7 +23,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"parametrisation": "completep"}, {"clip": 0.5}, {"scheme": "hyper"}, {"scheme": "mhc"},
     {"scheme": "denseformer"}, {"scheme": "value_residual"}, {"scheme": "branchnorm"},
     {"scheme": "sigma_reparam"}, {"positions": "rope", "sinks": "on"}, {"tied": "on"},
-    {"task": "prose_split"}, {"lr": 10.0},
+    {"qk_clip": 0.2, "lr": 0.03}, {"task": "prose_split"}, {"lr": 10.0},
 )  # fmt: skip
 """`tests.bench.gpu` compares these on a GPU."""
 

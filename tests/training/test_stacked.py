@@ -97,7 +97,8 @@ def test_which_runs_have_one_shape() -> None:
     assert shape_of(SMALL) == shape_of(SMALL.replace(lr=1.0, init_seed=4, clip=1.0)) is not None
     assert shape_of(SMALL) != shape_of(SMALL.replace(depth=3))
     for change in ({"dropout": 0.1}, {"zloss": 1e-3}, {"norm": "batchnorm"}, {"optimizer": "sgd"},
-                   {"scheme": "ngpt"}, {"scheme": "sigma_reparam"}, {"decay_on": "matrices"}):  # fmt: skip
+                   {"scheme": "ngpt"}, {"scheme": "sigma_reparam"}, {"decay_on": "matrices"},
+                   {"qk_clip": 9.0}, {"loops": 2}):  # fmt: skip
         assert shape_of(SMALL.replace(**change)) is None, change
     assert shape_of(RunConfig(family="rnn")) is None
 

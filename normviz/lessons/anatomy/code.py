@@ -127,6 +127,7 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         *create,
         *([f"        self.embed_norm = {embed}"] if embed else []),
         f"        self.blocks = nn.ModuleList({choice}(b) for b in range(1, L + 1))",
+        *(SHARED.format(own=c.depth // c.loops).splitlines() if c.loops > 1 else []),
         *([f"        self.final_norm = {final}"] if final else []),
         "        self.head = nn.Linear(D, V, bias=False)",
         *(f"        {line}" for line in setting_lines(c, "head")),
@@ -149,6 +150,12 @@ def _model(c: RunConfig, blocks: list[tuple[int, str]], slots: list[Slots]) -> s
         *returned(c, logits),
     ]
     return "\n".join(lines)
+
+
+SHARED = """\
+        for b in range({own}, L):  # each pass over {own} blocks has the parameters of the one before
+            for later, before in zip(self.blocks[b].modules(), self.blocks[b - {own}].modules()):
+                later._parameters = before._parameters"""
 
 
 def position_lines(c: RunConfig) -> tuple[list[str], list[str]]:
@@ -557,10 +564,11 @@ def attention_class(c: RunConfig, slots: list[Slots], exact: bool = False) -> st
     s = _uniform(slots)
     kind = LINEAR[s.spectral]
     more, before = _before_logits(c, s)
+    more = [line.replace(LINEAR[0], kind) for line in more]
     init = [f"self.qkv = {kind}(D, 3 * D)", f"self.out = {kind}(D, D)", *more]
     init += setting_lines(c, "weights init")
     weights = setting_lines(c, "weights")
-    after = [*weights]
+    after = [*weights, *setting_lines(c, "heads")]
     if s.head_gain:
         init.append("self.head_gain = nn.Parameter(torch.ones(H))")
         after.append("x = self.head_gain[:, None, None] * x")

@@ -92,6 +92,7 @@ def _inside_attention(config: RunConfig, slots: Slots) -> Iterator[Piece]:
     yield "gains of queries and keys", _gain(slots.qk_gain, config.width)
     yield "norms inside attention", slots.norm_inner * _norm(config, config.width)
     yield "gains of heads", slots.head_gain * config.heads
+    yield "gains of matrices", int(slots.spectral and config.attn_gate != "off")
 
 
 def _gain(gain: Gain, channels: int) -> int:

@@ -50,7 +50,7 @@ def compiled(config: RunConfig, model: Transformer) -> Program:
         raise Unsupported(f"the tape trains decoders alone, and the family is {config.family}")
     for name, setting in SETTINGS.items():
         if setting.tape and getattr(config, name) not in setting.tape:
-            values = " or ".join(f"{name}={value}" for value in setting.tape)
+            values = " or ".join(f"{name}={value or 'off'}" for value in setting.tape)
             raise Unsupported(f"the tape trains with {values} alone")
     streams = STREAMS[SCHEMES[config.scheme].streams]
     if streams.wire and not streams.beside:

@@ -95,7 +95,7 @@ class Tape(Eager):
             mask[:] = dropout.mask(len(mask))
         loss = self._forward(batch, watched)
         self.library.tape_backward(ctypes.byref(self.run))
-        return loss, torch.linalg.vector_norm(self.flat.grads).item()
+        return loss, self.flat.grad_norm().item()
 
     def evaluate(self, batch: Batch) -> float:
         for mask, _ in self.masks:
@@ -126,11 +126,13 @@ class Tape(Eager):
         if self.adamw_call is None:
             super().update(config, lr, grad_norm, layers)
             return
+        self.flat.add_passes()
         clip(config, self.flat, grad_norm)
         self.steps += 1
         self.library.tape_adamw(
             *self.adamw_call, lr, config.beta1, config.beta2, EPS, config.weight_decay, self.steps,
             None if layers is None else self.ratios.ctypes.data,
         )  # fmt: skip
+        self.flat.share()
         if layers is not None:
             layers[ROWS["update_ratio"], 1:] = self.ratios

@@ -92,7 +92,7 @@ def variants() -> Iterator[tuple[str, RunConfig]]:
     """Settings whose first step is compared: each choice alone, and the other families."""
     crossed = (
         "scheme", "norm", "qk_norm", "v_norm", "activation", "optimizer", "positions", "sinks", "tied",
-        "rounding", "parametrisation",
+        "rounding", "parametrisation", "attn_gate",
     )  # fmt: skip
     changes: list[dict[str, Any]] = [{it: one.key} for it in crossed for one in CHOICES[it]]
     for change in (*changes, {"dropout": 0.1}, {"zloss": 1e-3}, {"softcap": 5.0}):
