@@ -181,6 +181,7 @@ Family = Literal[
     "Other paths",
     "No norm",
     "Several streams",
+    "Your own",
 ]
 
 
