@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from .registry import meant
@@ -78,7 +79,7 @@ FORM = (
 
 ABOUT = (
     f"A placement of your own, from its slots, as in {PREFIX}norm_in:norm_main:skip_gain=2. Words are "
-    f"{', '.join(WORDS)}; a gain's value is {FORM}. Before a word, attention. or ffn. means that branch alone."
+    f"{', '.join(WORDS)}; a gain's value is {FORM}. Before a word, attention. or ffn. is for one branch."
 )
 
 
@@ -374,3 +375,79 @@ def _named(branch: Branch | None, name: str) -> str:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+# Placements of the catalogue as texts.
+
+DEPTHS = (1, 2, 5, 12, 24, 48)
+"""Depths at which placements are compared."""
+MATRICES: tuple[Matrix, ...] = ("query_key", "value", "out", "up", "down")
+FORMULAS = tuple(
+    Amount(number, of, power)
+    for of in "Lb"
+    for number in (1, 2, 4, 8)
+    for power in (1, -1, 0.5, -0.5, 0.25, -0.25)
+)
+"""Gains that depend on the place, as papers have them."""
+
+
+def same(scheme: Scheme, other: Scheme) -> bool:
+    """Whether two placements are one: the same slots, starts and rules at every place."""
+    return _whole_model(scheme) == _whole_model(other) and all(
+        scheme.slots(place) == other.slots(place)
+        and all(scheme.weight_gain(place, m) == other.weight_gain(place, m) for m in MATRICES)
+        for place in _places()
+    )
+
+
+def _whole_model(s: Scheme) -> tuple[object, ...]:
+    """What of a placement is not about places."""
+    return (
+        s.final_norm, s.embed_norm, s.norm, s.logit_gain, s.constraint, s.embedding_std, s.profiled, s.streams
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _places() -> tuple[Place, ...]:
+    return tuple(
+        Place(block, depth, branch)
+        for depth in DEPTHS
+        for block in range(1, depth + 1)
+        for branch in BRANCHES
+    )
+
+
+@lru_cache(maxsize=128)
+def words_of(scheme: Scheme) -> Words | None:
+    """What a text would say of a placement; None for one that no text can give."""
+    if is_own(scheme.key):
+        return parsed(scheme.key)
+    words: dict[tuple[Branch | None, str], Value] = {
+        (None, name): True for name in ENDS if getattr(scheme, name)
+    }
+    weights = _amount({p: Gain(scheme.weight_gain(p, "value")) for p in _places()}, ONE)
+    if weights is not None:
+        words[None, WEIGHTS] = weights
+    for branch in BRANCHES:
+        slots = {place: scheme.slots(place) for place in _places() if place.branch == branch}
+        first = next(iter(slots.values()))
+        for name in (*NORMS, "shares_norm"):
+            if getattr(first, name):
+                words[branch, name] = True
+        if first.branch_reads == "block":
+            words[branch, "branch_reads"] = True
+        for name in GAINS:
+            gains = {place: getattr(each, name) for place, each in slots.items()}
+            if (amount := _amount(gains, DEFAULTS[name])) is not None:
+                words[branch, name] = amount
+    return words if same(record(words), scheme) else None
+
+
+def _amount(gains: Mapping[Place, Gain], usual: Gain) -> Amount | None:
+    """How gains at all places are written; None where they are as usual, or cannot be."""
+    first = next(iter(gains.values()))
+    if set(gains.values()) == {usual}:
+        return None
+    every = (Amount(first.value), *FORMULAS)
+    forms = (replace(it, learned=first.learned) for it in every)
+    return next((it for it in forms if all(it.at(p) == gain for p, gain in gains.items())), None)
