@@ -446,7 +446,7 @@ def words_of(scheme: Scheme) -> Words | None:
 def _amount(gains: Mapping[Place, Gain], usual: Gain) -> Amount | None:
     """How gains at all places are written; None where they are as usual, or cannot be."""
     first = next(iter(gains.values()))
-    if set(gains.values()) == {usual}:
+    if set(gains.values()) == {usual} or first.learned == "block":
         return None
     every = (Amount(first.value), *FORMULAS)
     forms = (replace(it, learned=first.learned) for it in every)
