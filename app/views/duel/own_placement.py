@@ -83,7 +83,7 @@ def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
         pass
     if not more.open:
         return
-    with more, st.container(key=f"lane{i}_own_slots", gap="small"):
+    with more, st.container(key=f"own{i}", gap="small"):
         words = own.words_of(SCHEMES[config.scheme])
         if words is None:
             label, start = SCHEMES.label(config.scheme), SCHEMES.label(START)
@@ -93,7 +93,7 @@ def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
 
 
 def entries(value: str, usual: Sequence[str]) -> tuple[str, ...]:
-    """What stands after a lane's usual placements: the lane's, if it is another, else what opens the slots."""
+    """What stands after a lane's usual placements: the lane's if it is another, else what opens the slots."""
     if value not in usual:
         return (value,)
     return (ENTRY,) if value in SCHEMES else ()
@@ -106,7 +106,7 @@ def entry(key: str) -> str:
 
 def opened(i: int) -> str:
     """The key of whether the slots of a lane are open."""
-    return f"lane{i}_own_open"
+    return f"lane{i}_slots"
 
 
 def open_slots(i: int) -> None:
@@ -138,7 +138,7 @@ def _blocks(
                     _tick(i, where, name, label, words, backend)
                     for name, (label, *_) in PLACES.items()
                 ]
-        with st.container(width=250, gap=None):
+        with st.container(width="stretch" if each else 250, gap="xsmall"):
             placement.formulas(config)
             placement.gradients(config)
     with st.container(horizontal=True, gap="small"):
@@ -251,6 +251,7 @@ def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: s
     is_on = f"{box}:has(input:checked)"
     rules = [
         f"{_of(i)} {{ position: relative; flex: none; height: {HEIGHT}px; background-repeat: no-repeat; }}",
+        f"@media (max-width: 640px) {{ {_of(i)} {{ zoom: .78; }} }}",
         f"{_of(i)} > * {{ position: absolute; width: auto; }}",
         f"{box} {{ flex-direction: column; align-items: center; justify-content: center; padding: 0; gap: 0;"
         f"width: {NORM[0]}px; height: {NORM[1]}px; border: 1.5px dashed {INK}; border-radius: 5px;"
