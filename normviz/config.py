@@ -209,8 +209,11 @@ class RunConfig(BaseModel):
     @field_validator("*")
     @classmethod
     def _is_allowed(cls, value: Any, info: ValidationInfo) -> Any:
-        if value not in SETTINGS[str(info.field_name)]:
+        setting = SETTINGS[str(info.field_name)]
+        if value not in setting:
             raise ValueError("not allowed")
+        if setting.choices is not None:
+            return setting.choices[value].key
         return value + 0.0 if isinstance(value, float) else value  # -0.0 is 0.0
 
     @model_validator(mode="after")
@@ -499,6 +502,8 @@ def _first_sentence(error: ValidationError) -> ConfigError:
     shown = _short(given)
     allowed, meant = SETTINGS[name].allowed(), ""
     if name in CHOICES and isinstance(given, str):
+        if why := CHOICES[name].refusal(given):
+            return ConfigError(f"{name} is {shown}: {why}", name, given)
         hint = CHOICES[name].meant(given)
         meant = f".{hint}" if hint else ""
         if hint and len(allowed) > LONGEST_LIST:

@@ -148,7 +148,7 @@ def encode(lanes: Sequence[RunConfig]) -> str:
 def query(params: Mapping[str, str]) -> str:
     """Parameters as the query string of an address, with what parts values as it is."""
     # A word of a terminal may hold bytes that are no text, and a link can't.
-    return urlencode(params, quote_via=quote, safe=",:;", errors="replace")
+    return urlencode(params, quote_via=quote, safe=",:;=", errors="replace")
 
 
 def decode(link: str | Params, offers: bool = True) -> Link:

@@ -8,24 +8,25 @@ from functools import lru_cache
 from typing import Any
 
 from . import SCHEMES
-from .scheme import Branch, Gain, Place, Scheme, Slots
+from .scheme import Branch, Place, Scheme, Slots
 
 GAINS = tuple(f.name for f in fields(Slots) if f.type == "Gain")
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks `first` to `last` of a stack, which differ only in the values of numbers."""
+    """Blocks `first` to `last` of a stack, which differ only in the values of the gains that are `named`."""
 
     first: int
     last: int
     attention: Slots
     ffn: Slots
+    named: frozenset[str] = frozenset()
 
     @property
     def is_one_wire(self) -> bool:
         """Whether attention and FFN are wired alike."""
-        return shape(self.attention) == shape(self.ffn)
+        return shape(self.attention, self.named) == shape(self.ffn, self.named)
 
     def words(self, depth: int) -> str:
         """The group in words: "every block", "block 1" or "blocks 2 to 12"."""
@@ -37,23 +38,15 @@ class Blocks:
 
 
 def shape(slots: Slots, named: frozenset[str] = frozenset()) -> Slots:
-    """A sublayer without the values of its numbers: equal for sublayers that are wired alike.
+    """A sublayer without the values of gains that have a name: equal for sublayers that are wired alike.
 
     A gain in `named` counts as a number even if its value is 1, as 1/sqrt(b) is in block 1.
     """
     gains: dict[str, Any] = {
-        name: _unnumbered(getattr(slots, name), name in named) for name in GAINS
+        name: replace(getattr(slots, name), value=2.0, ramp=0.0) for name in GAINS if name in named
     }
-    gammas: dict[str, Any] = {
-        n: 2.0 if n in named or getattr(slots, n) != 1.0 else 1.0 for n in ("gamma_in", "gamma_out")
-    }
+    gammas = dict.fromkeys(named.intersection(("gamma_in", "gamma_out")), 2.0)
     return replace(slots, **gains, **gammas)
-
-
-def _unnumbered(gain: Gain, named: bool) -> Gain:
-    if named or not (gain.is_one or gain.is_zero):
-        return replace(gain, value=2.0, ramp=0.0)
-    return gain
 
 
 def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
@@ -72,9 +65,9 @@ def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
             shape(x, named) == shape(y, named)
             for x, y in ((ranges[-1].attention, at), (ranges[-1].ffn, ff))
         ):
-            ranges[-1] = Blocks(ranges[-1].first, b, at, ff)
+            ranges[-1] = Blocks(ranges[-1].first, b, at, ff, named)
         else:
-            ranges.append(Blocks(b, b, at, ff))
+            ranges.append(Blocks(b, b, at, ff, named))
     return tuple(ranges)
 
 

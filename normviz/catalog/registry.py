@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
@@ -35,10 +35,16 @@ def meant(word: str, allowed: Iterable[str]) -> str:
 
 
 class Registry(Generic[R]):
-    """Records by key, in the order given. Raises ValueError for a duplicate or unknown key."""
+    """Records by key, in the order given. Raises ValueError for a duplicate or unknown key.
 
-    def __init__(self, kind: str, records: Iterable[R]) -> None:
-        self.kind = kind
+    `made` gives the record of a key that describes it instead of naming a listed one, None for any other key,
+    and raises ValueError with a sentence for a description of nothing. The record's own key may be another.
+    """
+
+    def __init__(
+        self, kind: str, records: Iterable[R], made: Callable[[str], R | None] | None = None
+    ) -> None:
+        self.kind, self.made = kind, made
         self._records: MutableMapping[str, R] = {}
         for record in records:
             if record.key in self._records:
@@ -48,7 +54,8 @@ class Registry(Generic[R]):
     @classmethod
     def joined(cls, kind: str, *registries: Registry[Any]) -> Registry[Any]:
         """The records of several registries, in their order. Raises ValueError for a duplicate."""
-        whole = cls(kind, (record for registry in registries for record in registry))
+        made = next((registry.made for registry in registries if registry.made), None)
+        whole = cls(kind, (record for registry in registries for record in registry), made)
         whole._records = ChainMap(*(registry._records for registry in reversed(registries)))
         return whole
 
@@ -66,12 +73,28 @@ class Registry(Generic[R]):
         return Registry[Any](kind, sorted(records, key=lambda record: record.order))
 
     def __getitem__(self, key: str) -> R:
-        if key not in self._records:
-            raise ValueError(self.unknown(key))
-        return self._records[key]
+        if key in self._records:
+            return self._records[key]
+        if self.made is not None and (record := self.made(key)) is not None:
+            return record
+        raise ValueError(self.unknown(key))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._records
+        if key in self._records or not isinstance(key, str) or self.made is None:
+            return key in self._records
+        try:
+            return self.made(key) is not None
+        except ValueError:
+            return False
+
+    def refusal(self, key: str) -> str:
+        """Why a key describes nothing; empty for any other key."""
+        try:
+            if self.made is not None:
+                self.made(key)
+        except ValueError as why:
+            return str(why)
+        return ""
 
     def __iter__(self) -> Iterator[R]:
         return iter(self._records.values())

@@ -182,6 +182,7 @@ Family = Literal[
     "Other paths",
     "No norm",
     "Several streams",
+    "Your own",
 ]
 
 

@@ -23,6 +23,7 @@ from ..observed import KEY, Observed, Settings, configured
 from ..runs import Recording, Run, empty
 from ..runs.frames import Frames
 from ..runs.lane import Lane
+from ..runs.names import in_file
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
 from . import main
@@ -155,7 +156,7 @@ def targets(out: Path, form: Form, start: str, duel: Sequence[Named]) -> list[Pa
         if form != "py":
             kind = f"-{form}" if suffix == ".zip" else ""
             return [out / f"{start}{kind}{suffix}"]
-        return [out / f"{start}-{name}-{config.scheme}.py" for name, config in duel]
+        return [out / f"{start}-{name}-{in_file(config.scheme)}.py" for name, config in duel]
     if out.suffix != suffix:
         raise ValueError(
             f"--out is {str(out)!r}, allowed for {form} is a folder that exists or a name ending in "

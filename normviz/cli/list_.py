@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..catalog import PROBES
+from ..catalog import PROBES, own
 from ..catalog.models import census
 from ..config import CHOICES, RANGES, SETTINGS, summary
 from ..lessons.presets import PRESETS
@@ -38,6 +38,8 @@ def list_(
             typer.echo(
                 f"  {record.key:18} {record.label}: {record.sentence}{against(field, record)}"
             )
+        if registry.made is not None:
+            typer.echo(f"  {own.PREFIX + 'WORD:...':18} {own.ABOUT}")
     typer.echo("numbers")
     for name, range_ in RANGES.items():
         about = ", ".join(filter(None, (SETTINGS[name].title, SETTINGS[name].about)))

@@ -99,6 +99,11 @@ def file_name(lanes: Sequence[Settings]) -> str:
     return f"normviz-{words}"[:LONGEST].rstrip("-")
 
 
+def in_file(scheme: str) -> str:
+    """A placement's key as a part of a file's name; one of the visitor's own has signs that none may have."""
+    return re.sub(r"[^\w.-]+", "-", scheme)[:LONGEST]
+
+
 def settings(lanes: Sequence[Settings]) -> str:
     """What the runs were trained with, in words, with every value where lanes differ."""
     configs = [lane for lane in lanes if isinstance(lane, RunConfig)]

@@ -50,6 +50,13 @@ def assert_repeated(folder: Path, configs: list[RunConfig], *given: str) -> None
             assert one["losses"] == expected
 
 
+OWN = (
+    "own:norm_in:ffn.norm_out:embed_gain=0.2~channel:skip_gain=2L^0.25:weight_gain=8L^-0.25:final_norm",
+    "own:norm_skip:norm_inner:attention.norm_main:block_gain=0.5:branch_gain=b^-0.5:branch_reads=block",
+)
+"""Placements of one's own."""
+
+
 @pytest.mark.slow
 def test_every_scheme_and_every_norm(tmp_path: Path) -> None:
     """Two steps: initial values, and an update. One of each kind of stream also has dropout and clipping,
@@ -58,6 +65,7 @@ def test_every_scheme_and_every_norm(tmp_path: Path) -> None:
     norms, spoilt = itertools.cycle(NORMS.keys()), {"dropout": 0.1, "clip": 0.5}
     streams = {scheme.streams: scheme.key for scheme in SCHEMES}
     configs = [small.replace(scheme="admin", norm=key) for key in ("batchnorm", "none")]
+    configs += [small.replace(scheme=text) for text in OWN]
     configs += [
         small.replace(
             scheme=scheme.key, norm=next(norms), **spoilt if scheme.key in streams.values() else {}

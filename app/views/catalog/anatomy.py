@@ -14,6 +14,7 @@ from normviz.config import ConfigError, RunConfig
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.runs import Run
+from normviz.runs.names import in_file
 
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
@@ -122,8 +123,8 @@ def _pick(label: str, field: str, value: str, registry: Registry, lane: int | No
     key = f"anatomy_{field}"
     st.session_state[key] = value
     st.selectbox(
-        label, registry.keys(), key=key, format_func=registry.label, on_change=_take,
-        args=(field, lane),
+        label, dict.fromkeys((*registry.keys(), value)), key=key, format_func=registry.label,
+        on_change=_take, args=(field, lane),
     )  # fmt: skip
 
 
@@ -132,9 +133,10 @@ def _take(field: str, lane: int | None) -> None:
 
 
 def _second(lanes: tuple[RunConfig, ...]) -> None:
-    st.session_state["anatomy_second"] = lanes[1].scheme if len(lanes) > 1 else None
+    second = lanes[1].scheme if len(lanes) > 1 else None
+    st.session_state["anatomy_second"] = second
     st.selectbox(
-        "Placement B", (None, *SCHEMES.keys()), key="anatomy_second",
+        "Placement B", dict.fromkeys((None, *SCHEMES.keys(), second)), key="anatomy_second",
         format_func=lambda key: SCHEMES.label(key) if key else "(A alone)",
         on_change=lambda: state.compare_with(chosen("anatomy_second")),
     )  # fmt: skip
@@ -198,7 +200,7 @@ def _code(name: str, config: RunConfig) -> None:
             f"## {name} {literal(SCHEMES.label(config.scheme))} in PyTorch", width="content"
         )
         st.download_button(
-            "Download .py", text, f"normviz_{config.scheme}.py", "text/x-python",
+            "Download .py", text, f"normviz_{in_file(config.scheme)}.py", "text/x-python",
             key=f"download_{name}", icon=":material/download:", on_click="ignore",
         )  # fmt: skip
     st.code(text, language="python", height=420)

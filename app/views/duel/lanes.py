@@ -28,7 +28,7 @@ from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
 from ...widgets.store_errors import reported
-from . import complaint
+from . import complaint, own_placement
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
@@ -230,6 +230,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
         return
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
+        own_placement.show(i, config, color, backend)
         with st.container(key=f"lane{i}_rest"):
             with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
                 _pick("norm", "Norm", i, config.norm, NORMS, backend)
@@ -279,9 +280,10 @@ def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
     page_duel, key = duel.duel(), f"lane{i}_scheme"
     duel.show(page_duel, key, value)
     st.segmented_control(
-        f"Placement of lane {run_lane.LETTERS[i]}", usual if value in usual else (*usual, value), key=key,
-        format_func=PLACEMENTS.label, required=True, on_change=reported(_set),
-        args=(page_duel, backend, "scheme", i), label_visibility="collapsed", width="content",
+        f"Placement of lane {run_lane.LETTERS[i]}",
+        (*usual, *own_placement.entries(value, usual)), key=key, format_func=own_placement.entry,
+        required=True, on_change=reported(_set), args=(page_duel, backend, "scheme", i),
+        label_visibility="collapsed", width="content",
     )  # fmt: skip
 
 
@@ -301,6 +303,8 @@ def _pick(field, label, i, value, registry, backend: SharedBackend) -> None:
 
 def _set(page_duel: Duel, backend: SharedBackend, field: str, lane: int) -> None:
     key = f"lane{lane}_{field}"
+    if chosen(key) == own_placement.ENTRY:
+        return own_placement.open_slots(lane)
     duel.change(page_duel, field, chosen(key), lane, key)
     training.by_itself(page_duel, backend)
 

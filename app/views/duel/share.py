@@ -149,7 +149,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
         file(
             f"Lane {lane.letter} as a script (.py)",
             lambda lane=lane: script(_taken(lane, backend)),
-            f"normviz-{lane.letter}-{lane.config.scheme}.py",
+            f"normviz-{lane.letter}-{names.in_file(lane.config.scheme)}.py",
             "text/x-python",
             True,
             "Plain PyTorch without NormViz, with the same final loss"

@@ -134,10 +134,12 @@ def _take(field: str, key: str) -> None:
 
 def _many(field: str, label: str, registry) -> None:
     key = f"map_{field}"
-    st.session_state[key] = st.session_state["maps"].asked.values(field).split(",")
+    values = st.session_state["maps"].asked.values(field).split(",")
+    st.session_state[key] = values
     st.multiselect(
-        label, registry.keys(), key=key, format_func=registry.label, max_selections=MAX_MAPS,
-        on_change=_take_many, args=(field, key),
+        label, dict.fromkeys((*registry.keys(), *values)), key=key, format_func=registry.label,
+        max_selections=MAX_MAPS, on_change=_take_many, args=(field, key),
+        accept_new_options=registry.made is not None,
     )  # fmt: skip
 
 

@@ -303,9 +303,11 @@ def _matters() -> Finding:
     it = ordered(MODERN, blocks, is_tuned=True)
     fail = [SCHEMES.label(one.scheme) for one in it.behind if not one.trained]
     tried_at = tried(it.tied[0].rates)
-    word = f"Yes, for whether it trains, in the one setting measured: {listed(fail)} trained at none of {tried_at}" if fail else (
-        f"Less, in the one setting measured: each trained at some of {tried_at}"
-    )  # fmt: skip
+    word = (
+        f"Yes, for whether it trains: {listed(fail)} trained at none of {tried_at}"
+        if fail
+        else f"Less: each trained at some of {tried_at}"
+    )
     among = listed([SCHEMES.label(one.scheme) for one in it.tied])
     more = f"; between {among}, each at its best rate, no difference in loss was measured"
     return Finding(
