@@ -307,8 +307,8 @@ def test_the_answer_with_rmsnorm_and_qk_norm_names_its_own_settings_and_not_the_
     said = CONFUSIONS["modern"].answer.text
     among = listed([SCHEMES.label(one.scheme) for one in ordered(MODERN, 24, is_tuned=True).tied])
     assert said.startswith(
-        "Yes, in the one setting measured: Post-LN trained at none of 6 rates from 0.001 to 0.3; between "
-        f"{among}, each at its best rate, no difference was measured."
+        "Yes, for whether it trains: Post-LN trained at none of 6 rates from 0.001 to 0.3; between "
+        f"{among}, each at its best rate, no difference in loss was measured."
     )
     assert f"That is with {facts.setting(MODERN, 24)}. No other initialisation was tried" in said
     assert {row[0].init for row in raw(MODERN)} == {"xavier"}
