@@ -34,6 +34,9 @@ from starlette.routing import Route, WebSocketRoute
 
 from normviz.player import SCRIPTS, version
 from normviz.policy import Misconfigured
+from normviz.studies.maps.link import standard
+from normviz.studies.maps.results import shipped_cells
+from normviz.studies.maps.standard import MAPS
 
 OPENING_SECONDS = 3.0
 """The server answers once the store is open, or after this time without it."""
@@ -58,10 +61,12 @@ def _script(request: Request) -> Response:
     return Response(gzip.decompress(packed), media_type="text/javascript", headers=KEPT)
 
 
-def import_pages() -> None:
-    """Import what draws the pages, which the first visitor would else wait for."""
+def prepare_pages() -> None:
+    """Import what draws the pages, and read the map that Maps opens with: the first visitor would else wait
+    for both."""
     for view in iter_modules(views.__path__):
         import_module(f"{views.__name__}.{view.name}.page")
+    shipped_cells(standard(MAPS.keys()[0]).grid)
 
 
 @asynccontextmanager
@@ -70,7 +75,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     log_limit.install()
     loop = asyncio.get_running_loop()
     opening = loop.run_in_executor(None, open_store)
-    loop.run_in_executor(None, import_pages)
+    loop.run_in_executor(None, prepare_pages)
     with suppress(TimeoutError):  # else the first page that is opened would have no still
         await asyncio.wait_for(asyncio.shield(opening), OPENING_SECONDS)
     async with left_sessions.closing():

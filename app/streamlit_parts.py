@@ -7,9 +7,7 @@ Style sheets name classes and `data-testid`s of Streamlit's page too; the browse
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import streamlit
@@ -56,23 +54,6 @@ def _html() -> bool:
     """What `asgi/first_paint.py` replaces."""
     html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
     return html.count("<title>Streamlit</title>") == html.count('<div id="root"></div>') == 1
-
-
-SCRIPTS = Path(streamlit.__file__).parent / "static" / "static" / "js"
-IMPORTED = re.compile(r"""(?:from|import)\s*[`"']\./([^`"']+\.js)[`"']""")
-
-
-@cache
-def chart_scripts() -> tuple[str, ...]:
-    """The files of Streamlit's scripts that draw a chart, less those that its HTML names: else a browser asks
-    for them once the chart is there. Empty where they are not as expected."""
-    html = (SCRIPTS.parents[1] / "index.html").read_text("utf-8")
-    names = dict.fromkeys(path.name for path in SCRIPTS.glob("ArrowVegaLiteChart.*.js"))
-    for name in (todo := [*names]):
-        found = IMPORTED.findall((SCRIPTS / name).read_text("utf-8"))
-        todo += [other for other in found if other not in names and other not in html]
-        names |= dict.fromkeys(todo)
-    return tuple(names)
 
 
 def _addresses() -> bool:
@@ -140,7 +121,6 @@ SETTINGS = (
 PARTS: dict[str, Callable[[], bool]] = {
     "how it keeps files that are downloaded": _downloads,
     "the HTML of its page": _html,
-    "the scripts of its charts": lambda: any(name.startswith("embed.") for name in chart_scripts()),
     "the addresses of health, uploads and metrics": _addresses,
     "the context of a script run": _context,
     "the names of its settings": _settings,

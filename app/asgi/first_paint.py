@@ -25,7 +25,6 @@ from normviz.home import FolderError, shipped
 from normviz.runs.store import StoreError
 
 from ..session.pages import DUEL, NAME, PAGES, tab_title
-from ..streamlit_parts import chart_scripts
 from .linked_duel import LinkedDuel, find
 
 PICTURE = "normviz/preview.png"
@@ -34,9 +33,6 @@ TITLE, ROOT = "<title>Streamlit</title>", '<div id="root"></div>'
 """What the HTML has once each."""
 SKIP = '<a class="skip" href="#content">Skip to the content</a>'
 """Before all else for a keyboard. Its place is in `visit`."""
-CHARTS = ("maps", "catalogue")
-"""The pages that open with charts of Streamlit's."""
-CHART_SCRIPT = '\n<link rel="modulepreload" href="./static/js/{}" crossorigin fetchpriority="low">'
 PATIENCE = 0.4
 """Seconds that a page waits for the store before it is served without a still."""
 LONGEST = 8000
@@ -149,8 +145,6 @@ async def _about(page: str, scope: Scope) -> tuple[str, str]:
         embedded = request.query_params.get("embed") == "true"
         still = preview.still(duel.lanes, duel.picture, embedded, loss_only=not duel.is_usual)
     tags = preview.tags(duel.title, duel.words, image=image)
-    if page in CHARTS:
-        tags += "".join(map(CHART_SCRIPT.format, chart_scripts()))
     title = NAME if duel.title == NAME else tab_title(duel.title)
     return f"<title>{escape(title)}</title>\n{tags}", still
 

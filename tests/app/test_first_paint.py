@@ -80,19 +80,6 @@ def page(client: TestClient, query: str = "", path: str = "") -> str:
     return answer.text
 
 
-def test_a_page_of_charts_names_their_scripts_so_that_a_browser_asks_for_them_with_the_page(
-    client: TestClient,
-) -> None:
-    index = INDEX.read_text("utf-8")
-    for path, opens_with_charts in (("/maps", True), ("/claims", False)):
-        named = re.findall(
-            r'modulepreload" href="./static/js/(.+?)" crossorigin fetch', client.get(path).text
-        )
-        assert any(name.startswith("embed.") for name in named) == opens_with_charts
-        for name in named:
-            assert (INDEX.parent / "static" / "js" / name).exists() and name not in index
-
-
 def test_html_of_another_shape_is_served_as_it_is() -> None:
     from normviz.app.asgi.first_paint import rewritten
 

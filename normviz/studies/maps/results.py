@@ -28,7 +28,7 @@ class GridResults:
             self._losses[cell] = recording.losses
             self._points[cell] = point(cell, recording)
         if any(cell.key in shipped.cell_keys() for cell in self.missing):
-            ships = _shipped(self.grid)
+            ships = shipped_cells(self.grid)
             for cell in self.missing:
                 if cell in ships:
                     self._points[cell], self._losses[cell] = ships[cell]
@@ -52,7 +52,7 @@ class GridResults:
 
 
 @lru_cache(maxsize=32)
-def _shipped(grid: Grid) -> dict[Cell, tuple[Point, Floats]]:
+def shipped_cells(grid: Grid) -> dict[Cell, tuple[Point, Floats]]:
     """The points and losses of a grid's cells that ship, read once for all visitors and without the store."""
     cells = {cell.key: cell for cell in grid.cells}
     recordings = shipped.cells(cells.keys())
