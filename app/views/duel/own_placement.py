@@ -7,7 +7,7 @@ what the lane has. Its picture, curves and link follow as they do for any placem
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -73,7 +73,10 @@ HELP = (
 )
 
 
-def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
+Train = Callable[[Duel, SharedBackend], None]
+
+
+def show(i: int, config: RunConfig, color: str, backend: SharedBackend, train: Train) -> None:
     """The block of a lane with its slots, what they make, and a button that trains it beside Pre-LN."""
     if places_of(config.family) is not None:
         return
@@ -89,7 +92,7 @@ def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
             label, start = SCHEMES.label(config.scheme), SCHEMES.label(START)
             st.caption(literal(f"{label} can't be written as slots: a tick starts from {start}."))
         complaint.under(*_blocks(i, config, _start() if words is None else words, color, backend))
-        _train_or_read(i, config, words, backend)
+        _train_or_read(i, config, words, backend, train)
 
 
 def entries(value: str, usual: Sequence[str]) -> tuple[str, ...]:
@@ -206,7 +209,7 @@ def _set(
     """Write the lane's placement anew, with one word changed."""
     value = chosen(key)
     words = own.words_of(SCHEMES[page_duel.lanes[i].scheme])
-    parts: dict[tuple[Branch | None, str], object] = dict(_start() if words is None else words)
+    parts: dict[tuple[Branch | None, str], Value | str] = dict(_start() if words is None else words)
     of_branches = where is None and name not in WHOLE
     for branch in BRANCHES if of_branches else (where,):
         parts.pop((branch, name), None)
@@ -216,12 +219,15 @@ def _set(
     training.by_itself(page_duel, backend)
 
 
-def _train_or_read(i: int, config: RunConfig, words: Words | None, backend: SharedBackend) -> None:
+def _train_or_read(
+    i: int, config: RunConfig, words: Words | None, backend: SharedBackend, train: Train
+) -> None:
     """The button that trains the placement, its text, and the way to all that is derived from it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
-            "Train beside Pre-LN", _train, duel.duel(), backend, i, key=f"own{i}_train", type="primary",
-            icon=":material/play_arrow:", help=f"Lane {LETTERS[i]} in a duel with Pre-LN, all else equal",
+            "Train beside Pre-LN", _train, duel.duel(), backend, train, i, key=f"own{i}_train",
+            type="primary", icon=":material/play_arrow:",
+            help=f"Lane {LETTERS[i]} in a duel with Pre-LN, all else equal",
         )  # fmt: skip
         page_links.anatomy([config], SCHEMES.label(config.scheme))
     if words is not None:
@@ -233,16 +239,14 @@ def _train_or_read(i: int, config: RunConfig, words: Words | None, backend: Shar
         st.caption(f"In links, maps and commands: `scheme={own.spelled(words)}`{literal(known)}")
 
 
-def _train(page_duel: Duel, backend: SharedBackend, i: int) -> None:
+def _train(page_duel: Duel, backend: SharedBackend, train: Train, i: int) -> None:
     """Train a lane beside one that is Pre-LN with all else equal; without one, in a duel of the two."""
-    from . import transport
-
     mine = page_duel.lanes[i]
     beside = mine.replace(scheme="pre")
     if beside not in page_duel.lanes:
         duel.open_lanes(page_duel, (beside, mine), backend, "follow")
     st.session_state[f"lane{i}_open"] = False
-    transport.train(page_duel, backend)
+    train(page_duel, backend)
 
 
 def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: str) -> None:
