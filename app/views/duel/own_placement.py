@@ -65,6 +65,7 @@ FLAGS = {
     "embed_norm": "norm on the embedding",
     "final_norm": "final norm",
 }
+UNSEEN = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 FIELD = 142
 USUAL = {"embed_gain": "none", "block_gain": "none"}
 HELP = (
@@ -74,16 +75,14 @@ HELP = (
 
 
 Train = Callable[[Duel, SharedBackend], None]
+"""What starts all lanes."""
 
 
 def show(i: int, config: RunConfig, color: str, backend: SharedBackend, train: Train) -> None:
     """The block of a lane with its slots, what they make, and a button that trains it beside Pre-LN."""
     if places_of(config.family) is not None:
         return
-    with st.expander(
-        "Your own: put norms into the block", key=opened(i), on_change="rerun"
-    ) as more:
-        pass
+    more = st.expander("Your own: put norms into the block", key=opened(i), on_change="rerun")
     if not more.open:
         return
     with more, st.container(key=f"own{i}", gap="small"):
@@ -127,7 +126,7 @@ def _blocks(
     i: int, config: RunConfig, words: Words, color: str, backend: SharedBackend
 ) -> list[str]:
     """Boxes and fields, of both branches at once or of each. Returns the keys of the widgets."""
-    differ = any(words.get((a, n)) != words.get((b, n)) for (a, b) in (BRANCHES,) for n in _BOTH)
+    differ = any(words.get(("attention", n)) != words.get(("ffn", n)) for n in _BOTH)
     key = f"own{i}_each"
     if differ:
         st.session_state[key] = True
@@ -137,6 +136,7 @@ def _blocks(
     with st.container(horizontal=True, gap="small", key=f"own{i}_blocks"):
         for where in wheres:
             with st.container(key=f"own{i}_block_{where or 'both'}", width=WIDTH, gap=None):
+                st.html(f'<span style="{UNSEEN}">Norms of {where or "both branches"}</span>')
                 keys += [
                     _tick(i, where, name, label, words, backend)
                     for name, (label, *_) in PLACES.items()
@@ -209,6 +209,9 @@ def _set(
     """Write the lane's placement anew, with one word changed."""
     value = chosen(key)
     words = own.words_of(SCHEMES[page_duel.lanes[i].scheme])
+    if isinstance(value, str) and ":" in value:  # it would end the word
+        page_duel.complain(f"{name} is {value!r}, allowed is {own.FORM}", key)
+        return
     parts: dict[tuple[Branch | None, str], Value | str] = dict(_start() if words is None else words)
     of_branches = where is None and name not in WHOLE
     for branch in BRANCHES if of_branches else (where,):
@@ -231,12 +234,9 @@ def _train_or_read(
         )  # fmt: skip
         page_links.anatomy([config], SCHEMES.label(config.scheme))
     if words is not None:
-        known = (
-            ""
-            if own.is_own(config.scheme)
-            else f", {SCHEMES.label(config.scheme)} of the Catalogue"
-        )
-        st.caption(f"In links, maps and commands: `scheme={own.spelled(words)}`{literal(known)}")
+        listed = f"{SCHEMES.label(config.scheme)} of the Catalogue"
+        known = "" if own.is_own(config.scheme) else f", {literal(listed)}"
+        st.caption(f"In links, maps and commands: `scheme={own.spelled(words)}`{known}")
 
 
 def _train(page_duel: Duel, backend: SharedBackend, train: Train, i: int) -> None:
