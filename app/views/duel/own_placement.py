@@ -82,6 +82,7 @@ def show(i: int, config: RunConfig, color: str, backend: SharedBackend, train: T
     """The block of a lane with its slots, what they make, and a button that trains it beside Pre-LN."""
     if places_of(config.family) is not None:
         return
+    st.session_state.setdefault(opened(i), own.is_own(config.scheme))
     more = st.expander("Your own: put norms into the block", key=opened(i), on_change="rerun")
     if not more.open:
         return
@@ -246,7 +247,8 @@ def _train(page_duel: Duel, backend: SharedBackend, train: Train, i: int) -> Non
     if beside not in page_duel.lanes:
         duel.open_lanes(page_duel, (beside, mine), backend, "follow")
     st.session_state[f"lane{i}_open"] = False
-    train(page_duel, backend)
+    if not all(training.has_result(lane, backend) for lane in page_duel.lanes):
+        train(page_duel, backend)
 
 
 def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: str) -> None:
