@@ -50,7 +50,7 @@ def queue(
 def by_itself(page_duel: Duel, backend: SharedBackend) -> None:
     """Train what the present settings lack, where that needs no click. Called by the callback of a change."""
     lacking = tuple(
-        dict.fromkeys(lane for lane in page_duel.lanes if not _has_result(lane, backend))
+        dict.fromkeys(lane for lane in page_duel.lanes if not has_result(lane, backend))
     )
     if (
         not lacking
@@ -86,7 +86,8 @@ def seconds(configs: Sequence[RunConfig]) -> float:
     return max(*each, sum(each) / default_slots(policy()))
 
 
-def _has_result(config: RunConfig, backend: SharedBackend) -> bool:
+def has_result(config: RunConfig, backend: SharedBackend) -> bool:
+    """Whether a config has a stored result, or a run that makes it."""
     run = known(config, backend)
     return run is not None and (run.is_done or run.is_open)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,6 @@ from .scheme import (
     BRANCHES,
     NORMED,
     ONE,
-    ZERO,
     Branch,
     Constant,
     Gain,
@@ -41,7 +40,7 @@ from .scheme import (
 )
 
 PREFIX = "own:"
-LONGEST = 300
+LONGEST = 600
 """Characters of a text at most."""
 NORMS: tuple[str, ...] = tuple(NORMED)
 GAINS: dict[GainSlot, str] = {
@@ -70,13 +69,14 @@ MOST, STEEPEST = 1000.0, 2.0
 """The largest number of a gain, and the largest power, up or down."""
 VALUE = re.compile(
     r"(?P<number>\d{1,4}(?:\.\d{1,6})?)?(?P<of>[Lb]?)(?:\^(?P<power>-?\d(?:\.\d{1,4})?))?"
-    r"(?:~(?P<learned>sublayer|channel))?"
+    r"(?P<learned>~sublayer|~channel)?",
+    re.ASCII,
 )
+LEARNED: dict[str | None, Learned] = {None: "", "~sublayer": "sublayer", "~channel": "channel"}
 FORM = (
     f"a number from 0 to {MOST:g}, or one times L or b to a power from -{STEEPEST:g} to {STEEPEST:g}, as in "
     "2, L^-0.5, 2L^0.25, and ~sublayer or ~channel behind it where it is learned"
 )
-
 ABOUT = (
     f"A placement of your own, from its slots, as in {PREFIX}norm_in:norm_main:skip_gain=2. Words are "
     f"{', '.join(WORDS)}; a gain's value is {FORM}. Before a word, attention. or ffn. is for one branch."
@@ -102,8 +102,8 @@ class Amount:
         return Gain(float((_whole(self.number) * base) ** _whole(self.power)), self.learned)
 
     def __str__(self) -> str:
-        number = "" if self.of and self.number == 1 else f"{self.number:g}"
-        power = "" if self.power == 1 else f"^{self.power:g}"
+        number = "" if self.of and self.number == 1 else _digits(self.number)
+        power = "" if self.power == 1 else f"^{_digits(self.power)}"
         return f"{number}{self.of}{power}" + (f"~{self.learned}" if self.learned else "")
 
     @property
@@ -116,21 +116,22 @@ class Amount:
     @property
     def start(self) -> str:
         """Its value in LaTeX, whether or not it is learned."""
-        number = "" if self.of and self.number == 1 else f"{self.number:g}"
+        number = "" if self.of and self.number == 1 else _digits(self.number)
         if self.power == 1:
             return number + self.of
         base = f"({number}{self.of})" if number else self.of
-        return f"{base}^{{{self.power:g}}}"
+        return f"{base}^{{{_digits(self.power)}}}"
 
     @property
     def code(self) -> str:
         """Its definition in Python as a function of L and b."""
         if not self.of:
             return repr(float(self.number))
-        base = self.of if self.number == 1 else f"{self.number:g} * {self.of}"
+        base = self.of if self.number == 1 else f"{_digits(self.number)} * {self.of}"
+        power = _digits(self.power)
         if self.power == 1:
             return base
-        return f"({base}) ** {self.power:g}" if " " in base else f"{base}**{self.power:g}"
+        return f"({base}) ** {power}" if " " in base else f"{base}**{power}"
 
 
 Value = bool | Amount
@@ -145,8 +146,7 @@ def is_own(key: object) -> bool:
 
 def read(text: str) -> Scheme:
     """The record of a text. Raises OwnError with one sentence for one that says nothing that can be built."""
-    words = parsed(text)
-    return record(words)
+    return record(parsed(text))
 
 
 def parsed(text: str) -> dict[tuple[Branch | None, str], Value]:
@@ -206,9 +206,8 @@ def _value(name: str, equals: str, text: str) -> Value:
     found = VALUE.fullmatch(text)
     if not found or not (found["number"] or found["of"]) or (found["power"] and not found["of"]):
         raise OwnError(f"{name} is {_quoted(text)}, allowed is {FORM}")
-    amount = Amount(
-        float(found["number"] or 1), found["of"], float(found["power"] or 1), found["learned"] or ""
-    )
+    number, power = float(found["number"] or 1), float(found["power"] or 1)
+    amount = Amount(number, found["of"], power, LEARNED[found["learned"]])
     if amount.number > MOST or abs(amount.power) > STEEPEST or not amount.power:
         raise OwnError(f"{name} is {_quoted(text)}, allowed is {FORM}")
     if amount.number == 0 and amount.of:
@@ -262,8 +261,8 @@ def _not_shared(words: Words) -> Iterator[str]:
         yield "shares_norm gives both branches one norm, and input_gain scales it: leave out one of them"
 
 
-def spelled(words: Words) -> str:
-    """The one spelling of what words say."""
+def spelled(words: Mapping[tuple[Branch | None, str], Value | str]) -> str:
+    """The one spelling of what words say; a value may be a text that was not read yet."""
     parts: list[str] = []
     for name in WORDS:
         ways = {b: words[b, name] for b in (None, *BRANCHES) if (b, name) in words}
@@ -275,7 +274,7 @@ def spelled(words: Words) -> str:
     return PREFIX + ":".join(parts)
 
 
-def _spelled(name: str, value: Value) -> str:
+def _spelled(name: str, value: Value | str) -> str:
     if name == "branch_reads":
         return f"{name}=block"
     return name if value is True else f"{name}={value}"
@@ -356,12 +355,18 @@ def _constants(words: Words) -> Iterator[Constant]:
         yield Constant(WEIGHTS, r"\beta", weights.latex, weights.code)
 
 
-DEFAULTS = {field.name: field.default for field in fields(Slots)}
+USUAL: dict[str, Gain] = {name: getattr(Slots(), name) for name in GAINS}
+"""The gains that are not named."""
 
 
-def _default(name: str) -> Value | None:
+def _default(name: str) -> Amount:
     """What a gain is that is not named, as it would be written."""
-    return {ONE: Amount(1), ZERO: Amount(0)}.get(DEFAULTS[name]) if name in GAINS else Amount(1)
+    return Amount(USUAL.get(name, ONE).value)
+
+
+def _digits(number: float) -> str:
+    """A number as a text has it: without an exponent, and nothing lost of what `VALUE` reads."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")
 
 
 def _whole(number: float) -> float:
@@ -438,8 +443,12 @@ def words_of(scheme: Scheme) -> Words | None:
             words[branch, "branch_reads"] = True
         for name in GAINS:
             gains = {place: getattr(each, name) for place, each in slots.items()}
-            if (amount := _amount(gains, DEFAULTS[name])) is not None:
+            if (amount := _amount(gains, USUAL[name])) is not None:
                 words[branch, name] = amount
+    try:
+        words = parsed(spelled(words))
+    except OwnError:
+        return None
     return words if same(record(words), scheme) else None
 
 

@@ -45,7 +45,7 @@ def shape(slots: Slots, named: frozenset[str] = frozenset()) -> Slots:
     gains: dict[str, Any] = {
         name: replace(getattr(slots, name), value=2.0, ramp=0.0) for name in GAINS if name in named
     }
-    gammas = dict.fromkeys(named.intersection(("gamma_in", "gamma_out")), 2.0)
+    gammas: dict[str, Any] = dict.fromkeys(named.intersection(("gamma_in", "gamma_out")), 2.0)
     return replace(slots, **gains, **gammas)
 
 

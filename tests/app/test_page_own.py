@@ -36,13 +36,18 @@ def test_ticks_and_fields_build_a_placement_and_nonsense_is_refused_under_them(
     assert (
         duel(at).lanes[1].scheme == MINE and at.text_input(key="own1_all_skip_gain").value == "two"
     )
+    checked(at.text_input(key="own1_all_skip_gain").set_value("2:norm_out").run())
+    assert "is '2:norm_out', allowed is" in errors(at)[0] and duel(at).lanes[1].scheme == MINE
     checked(at.text_input(key="own1_all_skip_gain").set_value("").run())
     checked(at.toggle(key="own1_each").set_value(True).run())
     checked(at.checkbox(key="own1_attention_norm_in").uncheck().run())
     assert duel(at).lanes[1].scheme == "own:ffn.norm_in:norm_main" and errors(at) == []
     checked(at.button(key="own1_train").click().run())
     assert [lane.scheme for lane in duel(at).lanes] == ["pre", "own:ffn.norm_in:norm_main"]
-    assert len(Store(folder).queued()) == 2
+    queued = Store(folder).queued()
+    assert len(queued) == 2
+    checked(settings_open(at, 1).button(key="own1_train").click().run())
+    assert Store(folder).queued() == queued  # both train already
 
 
 def test_without_pre_ln_beside_it_a_placement_is_trained_in_a_duel_with_it(

@@ -13,6 +13,7 @@ from peek import steps_of
 
 from normviz import ConfigError, RunConfig
 from normviz.catalog import PLACEMENTS, SCHEMES, own
+from normviz.catalog.scheme import Place
 from normviz.charts import lane_styles
 from normviz.export import script
 from normviz.lessons import anatomy
@@ -24,6 +25,7 @@ from normviz.runs.names import in_file, title
 from normviz.studies.maps.link import ask
 
 MINE = "own:norm_in:ffn.norm_out:embed_gain=0.2~channel:skip_gain=2L^0.25:final_norm"
+PLACE = Place(1, 12, "ffn")
 TEXTS = {
     "own:norm_in:final_norm": "pre",
     "own:norm_main": "post",
@@ -60,6 +62,10 @@ def test_a_placement_has_one_spelling_and_the_catalogues_its_key() -> None:
         own.spelled(own.parsed("own:ffn.block_gain=1L^0.5:norm_in"))
         == "own:norm_in:block_gain=L^0.5"
     )
+    for text in ("own:skip_gain=0.000001", "own:skip_gain=999.123456"):
+        assert SCHEMES[text].key == text and SCHEMES[text].slots(PLACE).skip_gain.value == float(
+            text[14:]
+        )
     assert MINE not in SCHEMES.keys()  # noqa: SIM118 (a registry)
 
 
@@ -98,7 +104,7 @@ REFUSED = {
     "own:branch_reads=block:shares_norm": "add norm_in",
     "own:norm_in:branch_reads=block:shares_norm:input_gain=2": "leave out one of them",
     "own:weight_gain=0.1~channel": "it scales the start alone: give a number above 0",
-    "own:" + "norm_in:" * 60: "it has 484 characters, allowed are 300: leave out words",
+    "own:" + "norm_in:" * 80: "it has 644 characters, allowed are 600: leave out words",
 }
 
 

@@ -113,9 +113,11 @@ def _earlier(run: Run | None, config: RunConfig) -> str:
     return f"{', '.join(words[:SAID])}{more}"[:EARLIER]
 
 
-def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
+def show(
+    lanes: list[Lane], backend: SharedBackend, train: own_placement.Train, beside: Run | None = None
+) -> None:
     """The block of each lane as a picture; below it name, placement and verdict. Its name opens all its
-    settings."""
+    settings. `train` starts all lanes."""
     shown = list(zip(lanes, styles(lanes, beside), strict=False))
     with st.container(key=f"lanes_{len(lanes)}", gap="xxsmall"):
         _pictures([(lane, style.color) for lane, style in shown])
@@ -123,7 +125,7 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
             with st.container(key=f"card_{lane.index}", gap="xxsmall"):
                 with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                     mark(name(lane), None, lane.config.depth, style.color)
-                    _settings(lane, lanes, style.color, backend)
+                    _settings(lane, lanes, style.color, backend, train)
                     _verdict(lane)
                 _placement(lane.index, lane.config, backend)
                 complaint.under(f"lane{lane.index}_scheme")
@@ -216,7 +218,9 @@ def _few_records(lanes: list[Lane]) -> None:
         )
 
 
-def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend) -> None:
+def _settings(
+    lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend, train: own_placement.Train
+) -> None:
     """A popover with the lane's name: all its own settings, and every placement. They are rendered once it is
     open."""
     page_duel, i, config, key = duel.duel(), lane.index, lane.config, f"lane{lane.index}_open"
@@ -230,7 +234,7 @@ def _settings(lane: Lane, lanes: list[Lane], color: str, backend: SharedBackend)
         return
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
-        own_placement.show(i, config, color, backend)
+        own_placement.show(i, config, color, backend, train)
         with st.container(key=f"lane{i}_rest"):
             with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
                 _pick("norm", "Norm", i, config.norm, NORMS, backend)

@@ -7,7 +7,7 @@ what the lane has. Its picture, curves and link follow as they do for any placem
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -65,6 +65,7 @@ FLAGS = {
     "embed_norm": "norm on the embedding",
     "final_norm": "final norm",
 }
+UNSEEN = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 FIELD = 142
 USUAL = {"embed_gain": "none", "block_gain": "none"}
 HELP = (
@@ -73,14 +74,16 @@ HELP = (
 )
 
 
-def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
+Train = Callable[[Duel, SharedBackend], None]
+"""What starts all lanes."""
+
+
+def show(i: int, config: RunConfig, color: str, backend: SharedBackend, train: Train) -> None:
     """The block of a lane with its slots, what they make, and a button that trains it beside Pre-LN."""
     if places_of(config.family) is not None:
         return
-    with st.expander(
-        "Your own: put norms into the block", key=opened(i), on_change="rerun"
-    ) as more:
-        pass
+    st.session_state.setdefault(opened(i), own.is_own(config.scheme))
+    more = st.expander("Your own: put norms into the block", key=opened(i), on_change="rerun")
     if not more.open:
         return
     with more, st.container(key=f"own{i}", gap="small"):
@@ -89,7 +92,7 @@ def show(i: int, config: RunConfig, color: str, backend: SharedBackend) -> None:
             label, start = SCHEMES.label(config.scheme), SCHEMES.label(START)
             st.caption(literal(f"{label} can't be written as slots: a tick starts from {start}."))
         complaint.under(*_blocks(i, config, _start() if words is None else words, color, backend))
-        _train_or_read(i, config, words, backend)
+        _train_or_read(i, config, words, backend, train)
 
 
 def entries(value: str, usual: Sequence[str]) -> tuple[str, ...]:
@@ -124,7 +127,7 @@ def _blocks(
     i: int, config: RunConfig, words: Words, color: str, backend: SharedBackend
 ) -> list[str]:
     """Boxes and fields, of both branches at once or of each. Returns the keys of the widgets."""
-    differ = any(words.get((a, n)) != words.get((b, n)) for (a, b) in (BRANCHES,) for n in _BOTH)
+    differ = any(words.get(("attention", n)) != words.get(("ffn", n)) for n in _BOTH)
     key = f"own{i}_each"
     if differ:
         st.session_state[key] = True
@@ -134,6 +137,7 @@ def _blocks(
     with st.container(horizontal=True, gap="small", key=f"own{i}_blocks"):
         for where in wheres:
             with st.container(key=f"own{i}_block_{where or 'both'}", width=WIDTH, gap=None):
+                st.html(f'<span style="{UNSEEN}">Norms of {where or "both branches"}</span>')
                 keys += [
                     _tick(i, where, name, label, words, backend)
                     for name, (label, *_) in PLACES.items()
@@ -206,7 +210,10 @@ def _set(
     """Write the lane's placement anew, with one word changed."""
     value = chosen(key)
     words = own.words_of(SCHEMES[page_duel.lanes[i].scheme])
-    parts: dict[tuple[Branch | None, str], object] = dict(_start() if words is None else words)
+    if isinstance(value, str) and ":" in value:  # it would end the word
+        page_duel.complain(f"{name} is {value!r}, allowed is {own.FORM}", key)
+        return
+    parts: dict[tuple[Branch | None, str], Value | str] = dict(_start() if words is None else words)
     of_branches = where is None and name not in WHOLE
     for branch in BRANCHES if of_branches else (where,):
         parts.pop((branch, name), None)
@@ -216,33 +223,32 @@ def _set(
     training.by_itself(page_duel, backend)
 
 
-def _train_or_read(i: int, config: RunConfig, words: Words | None, backend: SharedBackend) -> None:
+def _train_or_read(
+    i: int, config: RunConfig, words: Words | None, backend: SharedBackend, train: Train
+) -> None:
     """The button that trains the placement, its text, and the way to all that is derived from it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         button(
-            "Train beside Pre-LN", _train, duel.duel(), backend, i, key=f"own{i}_train", type="primary",
-            icon=":material/play_arrow:", help=f"Lane {LETTERS[i]} in a duel with Pre-LN, all else equal",
+            "Train beside Pre-LN", _train, duel.duel(), backend, train, i, key=f"own{i}_train",
+            type="primary", icon=":material/play_arrow:",
+            help=f"Lane {LETTERS[i]} in a duel with Pre-LN, all else equal",
         )  # fmt: skip
         page_links.anatomy([config], SCHEMES.label(config.scheme))
     if words is not None:
-        known = (
-            ""
-            if own.is_own(config.scheme)
-            else f", {SCHEMES.label(config.scheme)} of the Catalogue"
-        )
-        st.caption(f"In links, maps and commands: `scheme={own.spelled(words)}`{literal(known)}")
+        listed = f"{SCHEMES.label(config.scheme)} of the Catalogue"
+        known = "" if own.is_own(config.scheme) else f", {literal(listed)}"
+        st.caption(f"In links, maps and commands: `scheme={own.spelled(words)}`{known}")
 
 
-def _train(page_duel: Duel, backend: SharedBackend, i: int) -> None:
+def _train(page_duel: Duel, backend: SharedBackend, train: Train, i: int) -> None:
     """Train a lane beside one that is Pre-LN with all else equal; without one, in a duel of the two."""
-    from . import transport
-
     mine = page_duel.lanes[i]
     beside = mine.replace(scheme="pre")
     if beside not in page_duel.lanes:
         duel.open_lanes(page_duel, (beside, mine), backend, "follow")
     st.session_state[f"lane{i}_open"] = False
-    transport.train(page_duel, backend)
+    if not all(training.has_result(lane, backend) for lane in page_duel.lanes):
+        train(page_duel, backend)
 
 
 def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: str) -> None:

@@ -77,7 +77,7 @@ def page() -> None:
     if guided:
         page_lanes.verdicts(lanes, secret=waits)
     else:
-        page_lanes.show(lanes, backend, seen)
+        page_lanes.show(lanes, backend, transport.train, seen)
         same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
         glossary.caption(f"{_placements(lanes)} {_start(lanes)} {same}")
         beside.show(seen, lanes, backend)

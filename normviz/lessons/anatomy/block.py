@@ -11,7 +11,7 @@ from html import escape
 from ...catalog import SCHEMES, STREAMS
 from ...catalog.patterns import patterns
 from ...catalog.scheme import Slots
-from .diagram import INK, Drawing, gain_words
+from .diagram import INK, Drawing, before_the_fork, gain_words
 
 WIDTH, HEIGHT = 268, 100
 """Of one sublayer."""
@@ -42,7 +42,8 @@ class Layout:
 
 def layout(s: Slots, left: float = 0) -> Layout:
     """The layout of a sublayer that begins at x = `left`."""
-    fork = left + (84 if s.norm_fork else 20)
+    has_words = s.norm_fork or not s.embed_gain.is_zero
+    fork = left + (84 if has_words else 20)
     join = left + WIDTH - (84 if s.norm_main else 22)
     inside = s.norm_inner or s.norm_qkv or s.unit_qk
     has = {"in": s.norm_in and not s.shares_norm, "out": s.norm_out}
@@ -167,6 +168,7 @@ def _wires(s: Slots, part: Layout, first: Slots | None) -> list[str]:
 def _words(d: Drawing, s: Slots, part: Layout, left: float) -> list[str]:
     """Gains that are not 1, beside their lines."""
     skip, branch = gain_words(d, s)
+    entered = "" if s.block_gain.is_zero else d.times("block_gain", s.block_gain)
     middle, between = (part.fork + part.join) / 2, (BRANCH + STREAM) / 2 + 7
     skip_y = STREAM + 17 if "skip" in part.norms else STREAM - 6
     placed = (
@@ -174,7 +176,8 @@ def _words(d: Drawing, s: Slots, part: Layout, left: float) -> list[str]:
         ("end", part.join - 6, between, branch),
         ("start", part.fork + 6, between, d.times("input_gain", s.input_gain)),
         ("end", left + WIDTH - 3, STREAM - 22, d.times("main_gain", s.main_gain)),
-        ("start", left + 3, STREAM - 8, d.times("stream_gain", s.stream_gain)),
+        ("end", part.join - 18, STREAM + 14, entered),
+        ("start", left + 3, STREAM - (22 if s.norm_fork else 8), before_the_fork(d, s)),
     )
     return [
         f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(text)}</text>'

@@ -145,7 +145,7 @@ def _small(s: Slots, color: str, left: int) -> str:
 
 
 def _sublayer(d: Drawing, name: str, s: Slots) -> None:
-    if before := _before_the_fork(d, s):
+    if before := before_the_fork(d, s):
         d.word(STREAM + 6, d.up(0.6), before)
     if s.norm_fork:
         d.box(STREAM, d.up(0.8), d.norm, True)
@@ -177,9 +177,10 @@ def _sublayer(d: Drawing, name: str, s: Slots) -> None:
         d.word(STREAM + 6, d.up(0.7), "× (1 − SiLU q), forward only")
 
 
-def _before_the_fork(d: Drawing, s: Slots) -> str:
-    first = d.times("stream_gain", s.stream_gain)
-    return first if s.embed_gain.is_zero else f"{first}  + {d.times('embed_gain', s.embed_gain)} x₀"
+def before_the_fork(d: Drawing, s: Slots) -> str:
+    """What acts on the stream before it splits, in words: its gain, and the embedding that is added."""
+    first, share = d.times("stream_gain", s.stream_gain), d.times("embed_gain", s.embed_gain)
+    return first if s.embed_gain.is_zero else f"{first} + {share.removeprefix('× ')} x₀".strip()
 
 
 def _branch_words(name: str, s: Slots) -> str:
