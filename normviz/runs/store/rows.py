@@ -162,9 +162,10 @@ def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
 def fill(db: sqlite3.Connection, run: int, recording: Recording) -> None:
     """Store what a run recorded that has ended elsewhere, in its row."""
     assert recording.started is not None
-    start(db, run, recording.started, os.getpid(), "running", time.time() - recording.seconds)
+    now = time.time()
+    start(db, run, recording.started, os.getpid(), "running", now - recording.seconds)
     append(db, run, recording.steps)
-    end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote)
+    end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote, now)
 
 
 def insert(
@@ -216,13 +217,14 @@ def end(
     bad: Diverged | None,
     message: str | None,
     wrote: str = "",
+    at: float | None = None,
 ) -> None:
-    """Close a run that is still open; a closed one stays as it is."""
+    """Close a run that is still open, `at` seconds since 1970 or now; a closed one stays as it is."""
     step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
         "message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
-        (status, time.time(), step, layer, where, message, wrote or None, run),
+        (status, at or time.time(), step, layer, where, message, wrote or None, run),
     )
     _drop_edits(db, run)
 
