@@ -108,4 +108,4 @@ def test_a_replay_holds_every_seed_and_says_which_one_its_layers_are_of(
         ]  # fmt: skip
     assert " of 3" in text.split('id="player"')[0]
     alone = replay(repeated[1:])
-    assert "init seed 7" not in alone and " of 1" not in alone.split('id="player"')[0]
+    assert "B Post-LN, init seed 7" not in alone and " of 1" not in alone.split('id="player"')[0]
