@@ -183,7 +183,7 @@ class RunConfig(BaseModel):
         code={"weights": "self.largest = logits.detach().view(B, H, -1).amax((0, 2))  # for QK-clip"})] = None
     loops: Annotated[int, Setting(
         "loops", "passes over depth / loops blocks: all passes share what is learned (arXiv:2502.17416)",
-        Range(1, 64, whole=True), group="Model", axis="1,2,3,4")] = 1
+        Range(1, 64, whole=True), group="Model", axis="1,2")] = 1
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
