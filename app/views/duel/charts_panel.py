@@ -144,9 +144,9 @@ def _lane(lane: Lane, color: str) -> None:
     with st.popover("PyTorch code"):
         st.code(anatomy.code(config, placement.VOCABULARY), language="python")
     ends = placement.ends(config)
-    also = f"Also {ends}. " if ends else ""
+    outside = f"Outside the blocks: {ends}." if ends else ""
     constraint = placement.constraint(config)
-    st.caption(" ".join(filter(None, (scheme.sentence, also.strip(), constraint, scheme.trouble))))
+    st.caption(" ".join(filter(None, (scheme.sentence, outside, constraint, scheme.trouble))))
     st.caption(f"{placement.letters(config)} {source(scheme.source)}.")
 
 

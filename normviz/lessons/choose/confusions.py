@@ -351,7 +351,7 @@ CONFUSIONS: Registry[Confusion] = Registry(
     "question",
     (
         Confusion("post", "Is Post-LN broken?", _broken, ("E1", "E2", "E9", "C9"), _depths),
-        Confusion("warmup", "Does Pre-LN need a warm-up?", _warm, ("C5", "E1", "E14"), _warm_ups),
+        Confusion("warmup", "Does Pre-LN need a warm-up?", _warm, ("C5", "E1", "E14", "C49"), _warm_ups),
         Confusion("placement", "Is RMSNorm a placement?", _norm_not_placement, ("C21",)),
         Confusion(
             "rmsnorm", "Does RMSNorm train better than LayerNorm?",

@@ -122,7 +122,7 @@ class Order:
             return "None of them trains at this size"
         if len(names) == 1:
             return f"Lowest loss at this size: {names[0]}"
-        return f"No difference in loss measured at this size: {listed(names)}"
+        return f"No difference in training loss measured at this size: {listed(names)}"
 
     @property
     def differs(self) -> str:
@@ -232,7 +232,7 @@ def _differs(tied: Sequence[Measured]) -> str:
         if what := [f"{did} at {_at(at[word])}" for word, did in DID.items() if at[word]]:
             groups[listed(what)].append(SCHEMES.label(candidate.scheme))
     parts = "; ".join(f"{listed(names)} {what}" for what, names in groups.items())
-    return f"At higher rates they differ: {parts}." if above else ""
+    return f"Above their best rates they differ: {parts}." if above else ""
 
 
 def _why(order: Order) -> str:

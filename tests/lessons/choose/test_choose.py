@@ -222,7 +222,10 @@ def test_what_the_seeds_do_not_tell_apart_is_no_difference() -> None:
             )  # fmt: skip
             continue
         names = [SCHEMES.label(one.scheme) for one in it.tied]
-        assert answer.headline == f"No difference in loss measured at this size: {listed(names)}"
+        assert (
+            answer.headline
+            == f"No difference in training loss measured at this size: {listed(names)}"
+        )
         assert [pick.label for pick in answer.picks] == names
         assert all("no difference measured from" in pick.reason for pick in answer.picks)
         for one, losses in ends.items():
@@ -253,7 +256,7 @@ def test_a_placement_is_named_alone_only_where_all_others_are_told_apart(
     close, apart = (Answers(depth=depth, tuned="yes") for depth in ("16", "64"))
     assert (
         guide(close).headline
-        == "No difference in loss measured at this size: Pre-LN, DeepNorm and Peri-LN"
+        == "No difference in training loss measured at this size: Pre-LN, DeepNorm and Peri-LN"
     )
     assert guide(apart).headline == "Lowest loss at this size: DeepNorm"
     assert "Pre-LN: 0.019 (" in guide(apart).others
@@ -263,7 +266,7 @@ def test_what_tied_placements_differ_in_at_higher_rates_is_said_where_it_was_mea
     said = guide(Answers(depth="16", tuned="yes")).differs
     assert "trained at 0.03" in said and "DeepNorm did not train at 0.03" in said
     assert guide(Answers(depth="4")).differs == (  # Pre-LN still fell at 0.1, which says nothing
-        "At higher rates they differ: Peri-LN trained at 0.1; DeepNorm did not train at 0.1."
+        "Above their best rates they differ: Peri-LN trained at 0.1; DeepNorm did not train at 0.1."
     )
     assert guide(Answers(depth="24")).differs == ""
     scratch = guide(Answers()).headline

@@ -247,7 +247,7 @@ CLAIMS = (
             "ttt",
             "With PyTorch's initialisation and without warm-up the largest rate that trains 2, 12 and 36 "
             "blocks is {pre2}, {pre12} and {pre36} in Pre-LN, and {post2}, {post12} and {post36} in Post-LN "
-            "(0: none).",
+            "(0: none of those tried, from 0.001 on).",
         ),
     ),
     Claim(

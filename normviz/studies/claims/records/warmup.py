@@ -160,7 +160,7 @@ CLAIMS = (
     Claim(
         "C49",
         "Warm-up helps Pre-LN too",
-        "Pre-LN trains without warm-up, but with it it ends at a lower loss.",
+        "With a warm-up Pre-LN ends at a lower loss than without.",
         "Kosson et al. 2024, arXiv:2410.23922 (GPT-2, which is Pre-LN); against it Xiong et al. 2020, "
         "arXiv:2002.04745, abstract",
         {
@@ -182,7 +182,7 @@ CLAIMS = (
         "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, a rate that falls to 0. With "
         "24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at {bare} ({bare_rate}), "
         "each at the rate that is best on the other seeds; at a rate of 0.015 at {warm_high} and "
-        "{bare_high}. That it trains without warm-up is no part here; claim C5 has it, on the Markov task.",
+        "{bare_high}. That it trains without warm-up is claim C5, on the Markov task.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         changed="Without warm-up the best rate was the highest one tried, so that a higher one was tried "
