@@ -238,7 +238,7 @@ STEPS = (
         "from the start. In these {1.steps} steps Post-LN's loss stays at chance, {plateau}. Pre-LN "
         "reaches {loss}, and its first blocks get the larger gradients.",
         "On its way down a gradient passes two norms in each block of Post-LN, and their factors multiply. "
-        "Pre-LN's skip path has no norm but the last.",
+        "Pre-LN's skip path has no norm but the last. What training changes is in the next step.",
         {
             "start": lambda runs: ratio(runs[1].last_over_first(0)),
             "cliff": lambda runs: ratio(runs[1].last_over_first(EARLY)),
@@ -269,8 +269,8 @@ STEPS = (
         "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
         "them apart. The points show one minus it, so a low point is bad news. Compare the last "
         "block at step 0, then at step 10.",
-        "At step 0 the gradients are even, but the tokens are already alike: cosine {post} after "
-        "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is within {gap} of 1. Pre-LN "
+        "At step 0 the gradients are nearly even, but the tokens are already alike: cosine {post} after "
+        "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is about {gap} from 1. Pre-LN "
         "rises too, to {peak} at step {when}, and falls back to {later} at step {early}.",
         "Attention among equal vectors can't prefer one, so its queries and keys get next to no gradient "
         "(Noci et al.).",
@@ -300,7 +300,7 @@ STEPS = (
         "Both lanes are Post-LN. A starts from Xavier weights, as all lanes so far. B starts as "
         "PyTorch's own transformer layer does, with smaller weights in its branches.",
         "B learns: loss {loss}, where A stays at {plateau}. At step 0 its tokens are further apart: "
-        "cosine {torch} after the last block, against {xavier}. So it is never the placement "
+        "cosine {torch} after the last block, against {xavier}. So here it is not the placement "
         "alone.",
         "Smaller weights make a branch small beside the stream that it is added to, so a block mixes the "
         "tokens less.",
