@@ -49,7 +49,7 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown(f"**{literal(sentence(verdict.sentence))}**")
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.general:
-        st.caption("The claim is about all cases, so that one false part contradicts it.")
+        st.caption("Its parts are one statement, so that one false part contradicts it.")
     if claim.arms:
         st.caption(sentence(literal(by_set(claim, shipped_sets(claim)))))
     if claim.changed:

@@ -188,6 +188,8 @@ CLAIMS = (
             Part("Pre-LN's branches read inputs that drift less than without a norm",
                  Less("pre_drift", "none_drift", ratio=True)),
             Part("Pre-LN ends lower than without a norm", Less("pre_loss", "none_loss", SMALL)),
+            Part("Post-LN's branches read inputs that drift less than without a norm",
+                 Less("post_drift", "none_drift", ratio=True)),
             Part("Pre-LN's inputs drift less than those of Res-post-norm, which reads the stream itself",
                  Less("pre_drift", "resp_drift", ratio=True), control=True),
             Part("Pre-LN ends lower than Res-post-norm", Less("pre_loss", "resp_loss", SMALL)),
@@ -205,12 +207,15 @@ CLAIMS = (
         lab="drift",
         everyday=True,
         open_=tuple((arm, {}) for arm in DRIFTING),
+        changed="No part compared Post-LN with no norm, and the claim was undecided. That part, and that one "
+        "false part contradicts the claim, was said after a result.",
+        general=True,
         question="norm",
         finding=(
-            "tttuu",
+            "ttftuu",
             "Pre-LN's inputs drift a little less than without a norm, {pre_drift} against {none_drift}, and "
-            "it ends lower. Two parts are undecided: whether Pre-LN ends lower than Res-post-norm, and "
-            "whether Post-LN's inputs drift less than Res-post-norm's.",
+            "it ends lower. But Post-LN's drift more, {post_drift}, and it ends lower too, at {post_loss} "
+            "instead of {none_loss}.",
         ),
     ),
     Claim(

@@ -42,8 +42,8 @@ CLAIMS = (
     Claim(
         "C10",
         "B2T keeps Post-LN's gradients even",
-        "The norms are where Post-LN's gradient vanishes; a connection from bottom to top that passes all of "
-        "a block's norms but the last by keeps it, and deep models train.",
+        "A connection from bottom to top that passes all of a block's norms but the last by keeps Post-LN's "
+        "gradient, and deep models train.",
         "Takase et al. 2023, arXiv:2206.00330",
         {
             "b2t": {"label": "B2T at step 0", "scheme": "b2t", "depth": "24,48", "steps": "0"},
@@ -106,14 +106,14 @@ CLAIMS = (
                 for n in (24, 48)
             ),
         ),
-        "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
-        "{whole} times with 48. With 18 blocks it ends at {b2t}, and Post-LN stays at chance, {post}. The "
-        "scheme also starts with its L blocks' matrices divided by sqrt(L), as the published code does. With "
-        "matrices of the usual size its first block gets {b2t_24} and {b2t_48} times, and it ends at "
-        "{b2t_large}. With the smaller ones Post-LN's first block gets {post_24} and {post_48} times, and it "
-        "ends at {post_small}. Two things are not tested: Post-LN's own gradients at step 0, which claim C4 "
-        "has; and the place where they vanish, as gradients inside a block, on either side of a norm, are "
-        "not recorded.",
+        "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and {whole} "
+        "times with 48. With 18 blocks, at 0.001 without warm-up, it ends at {b2t}, and Post-LN stays at "
+        "chance, {post}. The scheme also starts with its L blocks' matrices divided by sqrt(L), as the "
+        "published code does. With matrices of the usual size its first block gets {b2t_24} and {b2t_48} "
+        "times, and it ends at {b2t_large}. With the smaller ones Post-LN's first block gets {post_24} "
+        "and {post_48} times, and it ends at {post_small}. Two things are not tested: Post-LN's own "
+        "gradients at step 0, which claim C4 has; and the place where they vanish, as gradients inside a "
+        "block, on either side of a norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
         changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices: "
@@ -248,13 +248,13 @@ CLAIMS = (
             Part("With LayerNorm Scaling the deeper half costs more than in Pre-LN",
                  Less("pre_deep", "lns_deep")),
         ),
-        "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the tenth of the "
-        "text that training never reads. All three trained at a rate of 0.002. The skip path and the norms "
-        "on it stay. The parts judge the order of the blocks, and not whether a cost is little. In Pre-LN "
-        "the cost's rank correlation with the block is {pre_rank} ({pre_first} for the first block, "
-        "{pre_deep} in the deeper half), in Post-LN {post_rank} ({post_first} and {post_deep}), with "
-        "LayerNorm Scaling {lns_rank} ({lns_first} and {lns_deep}). With all branches the losses are "
-        "{pre_loss}, {post_loss} and {lns_loss}.",
+        "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the tenth of "
+        "the text that training never reads. All three trained at a rate of 0.002. The skip path and the "
+        "norms on it stay. The first two parts judge the order of the blocks, and not whether a cost is "
+        "little. In Pre-LN the cost's rank correlation with the block is {pre_rank} ({pre_first} for the "
+        "first block, {pre_deep} in the deeper half), in Post-LN {post_rank} ({post_first} and "
+        "{post_deep}), with LayerNorm Scaling {lns_rank} ({lns_first} and {lns_deep}). With all branches "
+        "the losses are {pre_loss}, {post_loss} and {lns_loss}.",
         Strip("cost of leaving out branches (nats)",
               ("pre_first", "pre_deep", "post_first", "post_deep", "lns_first", "lns_deep")),
         seeds=8,
@@ -468,9 +468,9 @@ CLAIMS = (
         question="depth",
         finding=(
             "utt",
-            "With 48 blocks Post-LN ends at {post48}, and at {scaled48} with its branches divided by "
-            "sqrt(2L). With 12 blocks some seeds of Post-LN train by themselves within 600 steps, which "
-            "leaves that part undecided.",
+            "At 0.001 without warm-up, with 48 blocks Post-LN ends at {post48}, and at {scaled48} with "
+            "its branches divided by sqrt(2L). With 12 blocks two of ten seeds of Post-LN train by "
+            "themselves within 600 steps, which leaves that part undecided.",
         ),
     ),
     Claim(

@@ -140,7 +140,9 @@ CLAIMS = (
         "held-out losses end at {loss} and {pre_loss}, each at the rate that is best on the other seeds.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
-        changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss.",
+        changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss. That one "
+        "false part contradicts what is said of both was said after a result.",
+        general=True,
         question="gradient",
         finding=(
             "uft",

@@ -373,8 +373,8 @@ CLAIMS = (
         question="quality",
         finding=(
             "ft",
-            "With 8 blocks on prose Mix-LN ends at {mixln}, lower than Post-LN ({post}) and higher than "
-            "Pre-LN ({pre}).",
+            "With 8 blocks on prose, at best rates, Mix-LN ends at {mixln}, lower than Post-LN ({post}) "
+            "and higher than Pre-LN ({pre}).",
         ),
     ),
     Claim(

@@ -82,8 +82,9 @@ CLAIMS = (
         finding=(
             "tffu",
             "From 6 to 96 blocks the largest change of DeepNorm's output by an SGD step of the blocks' "
-            "matrices is {deep_matrices} times the smallest, by a step of all parameters {deep_sgd} times, "
-            "and by one of Adam {deep_adam} times. Whether Post-LN's grows fivefold is undecided.",
+            "matrices is {deep_matrices} times the smallest, by a step of all parameters {deep_sgd} "
+            "times, and by one of Adam {deep_adam} times, the more blocks the larger. Whether Post-LN's "
+            "grows fivefold is undecided.",
         ),
     ),
     Claim(
@@ -182,7 +183,8 @@ CLAIMS = (
             "uutfu",
             "From 24 to 96 blocks Pre-LN's change grows {pre_xavier_growth} times with Xavier, near the 1.4 "
             "times of a logarithm, and {pre_torch_growth} times with PyTorch's init, which is more. "
-            "Post-LN's law is undecided, and with Xavier also whether its change grows more than Pre-LN's.",
+            "Post-LN's law with Xavier is undecided, and whether its change grows more than Pre-LN's; with "
+            "PyTorch's init it grows a little more than linearly.",
         ),
     ),
     Claim(
@@ -242,18 +244,18 @@ CLAIMS = (
             Part("After folding the logits are the same", Most("folded", high=1e-5)),
             Part("A plain swap is another function", Most("naive", low=0.1), control=True),
         ),
-        "With 6, 24 and 48 blocks, LayerNorm without a shift, and noise on every scale and bias, the logits "
+        "With 6, 24 and 48 blocks, LayerNorm without a shift, and noise on every parameter, the logits "
         "differ by {folded} of the largest one after folding, in 64-bit arithmetic. Swapping the norms "
-        "without folding changes them by at least {naive}. Only Pre-LN was measured: in Post-LN norms with a "
-        "scale write to the stream, and their means are not in the weights alone.",
+        "without folding changes them, in the median seed, by at least {naive}. Only Pre-LN was measured: "
+        "in Post-LN norms with a scale write to the stream, and their means are not in the weights alone.",
         Strip("largest difference of the logits over the largest logit", log_y=True),
         lab="recentre",
         question="norm",
         finding=(
             "tt",
             "Once the mean is taken out of the weights that write to the stream, RMSNorm's logits differ "
-            "from those of LayerNorm without a shift by {folded} of the largest one. A plain swap changes "
-            "them by at least {naive} of it.",
+            "from those of LayerNorm without a shift by {folded} of the largest one. In the median seed a "
+            "plain swap changes them by at least {naive} of it.",
         ),
     ),
     Claim(
