@@ -170,12 +170,15 @@ def _print(weights: Weights, as_json: bool, out: Path | None, plot: Path | None)
 
 
 def draw(growth: Growth, path: Path) -> None:
-    """The RMS of the stream by block, with the sentence above it."""
+    """The RMS of the stream by block, with what was measured above it."""
     from ..charts import layers, theme
     from ..export.pictures import captioned, picture
+    from ..runs.names import with_names
 
-    lines = wrap(growth.sentence, 110)
-    spec = captioned(layers.chart([growth.lane], "stream_rms"), lines)
+    title, words = growth.sentences
+    spec = captioned(
+        layers.chart(with_names([growth.lane]), "stream_rms"), [title, *wrap(words, 110)]
+    )
     path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", config=theme(False)))
 
 

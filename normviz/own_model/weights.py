@@ -205,9 +205,14 @@ class Growth:
     lane: Lane = field(repr=False, compare=False)
 
     @property
+    def sentences(self) -> tuple[str, str]:
+        """What was measured, in plain words: of the RMS, and of the largest channels."""
+        return self._rms_words(), self._channel_words()
+
+    @property
     def sentence(self) -> str:
-        """What was measured, in a few plain sentences."""
-        return f"{self._rms_words()} {self._channel_words()}"
+        """Both sentences."""
+        return " ".join(self.sentences)
 
     def _rms_words(self) -> str:
         first, *rest = self.blocks
@@ -327,11 +332,11 @@ def _finite(value: Any) -> Any:
 
 def _stream_table(growth: Growth) -> Iterator[str]:
     yield f"stream after each block of {growth.stack}, {growth.tokens:,} tokens, {growth.dtype}"
-    rows = [("block", "RMS", "branch / stream", "largest", "times median", "channel")]
+    rows = [["block", "RMS", "branch / stream", "largest", "times median", "channel"]]
     for b in growth.blocks:
         cells = (b.rms, b.branch_ratio, b.largest, b.times_median)
         where = "" if b.channel is None else f"{b.channel}{' massive' if b.massive else ''}"
-        rows.append((str(b.block), *("" if x is None else number(x) for x in cells), where))
+        rows.append([str(b.block), *("" if x is None else number(x) for x in cells), where])
     yield from _aligned(rows)
     yield f"block 0 is what enters {growth.stack}.0; channels count from 0"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import namedtuple
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,16 @@ def saved(kind: str, folder: Path, **how: Any) -> Path:
     return folder
 
 
+def as_tensorflow_named_them(file: Path) -> None:
+    """The names of norms in BERT's own files."""
+    safe = import_module("safetensors.torch")
+    names = (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta"))
+    tensors = safe.load_file(file)
+    for new, old in names:
+        tensors = {name.replace(new, old): tensor for name, tensor in tensors.items()}
+    safe.save_file(tensors, file, metadata={"format": "pt"})
+
+
 def read(folder: Path, **given: Any) -> weights.Weights:
     files = weights.find(str(folder))
     assert files is not None
@@ -90,9 +101,11 @@ def plain(folder: Path, kind: str, path: str) -> list[Tensor]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_stream_and_gains_are_those_of_transformers_bit_for_bit(kind: str, tmp_path: Path) -> None:
-    """In one file, and of Gemma 2 in several."""
+    """In one file, and of Gemma 2 in several; of BERT without its head, and with the names of old files."""
     saved(kind, tmp_path, **({"max_shard_size": "20KB"} if kind == "gemma2" else {}))
     assert (len([*tmp_path.glob("*.safetensors")]) > 1) == (kind == "gemma2")
+    if kind == "bert":
+        as_tensorflow_named_them(tmp_path / "model.safetensors")
     it = read(tmp_path, tokens=GIVEN)
     assert it.anatomy is not None and it.growth is not None
     assert it.anatomy.main.placement == KINDS[kind][3]
@@ -131,7 +144,7 @@ def test_a_planted_massive_channel_is_found_on_a_text_and_written_to_files(tmp_p
     done = CliRunner().invoke(main, ["inspect", str(tmp_path), "--text", str(text)])
     assert done.exit_code == 2 and "no tokenizer is in" in done.stderr and "--tokens" in done.stderr
 
-    tokenizers: Any = __import__("tokenizers")
+    tokenizers: Any = import_module("tokenizers")
     words = tokenizers.models.WordLevel({"the": 1, "cat": 2, "?": 3}, unk_token="?")
     tokenizer = tokenizers.Tokenizer(words)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
