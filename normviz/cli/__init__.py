@@ -51,7 +51,7 @@ COMMANDS = {
     ),
     "inspect": (
         "inspect",
-        "Stack, placement, norms and scales of your own model, without weights.",
+        "Stack, placement, norms and scales of your own model; of weights on disk also gains and stream.",
     ),
     "doctor": (
         "inspect",

@@ -86,8 +86,7 @@ class _Side:
     @property
     def each(self) -> placement.StackTrace:
         """The stack with most blocks, of equals the last one."""
-        ran = [each for each in self.traced.stacks if each.runs]
-        return max(reversed(ran), key=lambda each: each.layers)
+        return self.traced.main
 
 
 def _anatomies(a: Anatomy, b: Anatomy) -> list[Row]:

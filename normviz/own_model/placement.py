@@ -168,6 +168,12 @@ class Trace:
     lines: dict[str, str] = field(default_factory=dict)
     run: Callable[[], object] = lambda: None
 
+    @property
+    def main(self) -> StackTrace:
+        """The stack that ran with most blocks, of equals the last one."""
+        ran = [each for each in self.stacks if each.runs]
+        return max(reversed(ran), key=lambda each: each.layers)
+
 
 class Untraced(ValueError):
     """No block of the model ran; the message is one sentence."""

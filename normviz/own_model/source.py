@@ -77,6 +77,8 @@ def load(named: str, base: bool = False) -> Source:
         raise SourceError(
             f"{named!r} needs the name of a function that makes the model: {named}:build"
         )
+    if "/" in named and os.path.isdir(path):
+        raise SourceError(f"{named!r} has no config.json and no *.safetensors")
     if "/" in named:
         raise SourceError(
             f"{named!r} is a name on a hub, and NormViz uses no network: download its config.json, and "
