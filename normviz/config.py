@@ -673,7 +673,7 @@ def estimated_gib(config: RunConfig) -> float:
 
 
 def is_quick(config: RunConfig) -> bool:
-    """Whether it only measures at initialisation, with little memory and in about a second."""
+    """Whether it only measures at initialisation, and by estimate within QUICK_SECONDS and QUICK_GIB."""
     return (
         config.steps == 0
         and estimated_seconds(config) <= QUICK_SECONDS

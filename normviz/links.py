@@ -112,12 +112,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Link:
-    """A parsed link. `lanes` is empty if there are problems. `missing` fields have their pinned values."""
+    """A parsed link. `lanes` is empty if there are problems. `missing` are the settings of `WRITTEN` that it
+    does not name."""
 
     lanes: tuple[RunConfig, ...] = ()
     problems: tuple[Problem, ...] = ()
     missing: tuple[str, ...] = ()
-    notices: tuple[str, ...] = field(default=())
+    notices: tuple[str, ...] = ()
 
 
 def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
@@ -146,7 +147,7 @@ def encode(lanes: Sequence[RunConfig]) -> str:
 
 
 def query(params: Mapping[str, str]) -> str:
-    """Parameters as the query string of an address, with what parts values as it is."""
+    """Parameters as the query string of an address. The signs between values are not escaped."""
     # A word of a terminal may hold bytes that are no text, and a link can't.
     return urlencode(params, quote_via=quote, safe=",:;=", errors="replace")
 
@@ -289,7 +290,8 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 
 
 def differences(lane: RunConfig, other: RunConfig) -> dict[str, tuple[str, str]]:
-    """Fields that differ between two lanes: field -> (first value, second value), as people read them."""
+    """Settings in which a lane differs from another: name -> (the other's value, the lane's), as people read
+    them."""
     return {
         name: (shown(name, getattr(other, name)), shown(name, getattr(lane, name)))
         for name in FIELDS

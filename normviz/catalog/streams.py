@@ -41,7 +41,7 @@ Piece = tuple[str, int]
 class Streams:
     """A kind of state.
 
-    sentence describes the state; shown below the signal walk where it is more than one stream
+    sentence what the state is; stands below the signal walk where the pictures draw more than one line
     state    its class in `model/streams/`, with `enter`, `show` and `leave` (see `model.streams`)
     wire     the class of its sublayers, there too; None for that of one stream (`model.wire`)
     code     the same in pasted code; None where the code of one stream is right

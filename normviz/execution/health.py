@@ -76,10 +76,8 @@ def health_of(store: Store, silent: float = 0.0) -> Health:
 
 
 def read_twice(store: Store) -> Health:
-    """`read` for a first check: a single reading can't tell whether the supervisor hangs.
-
-    Takes half a second if the supervisor is alive. Raises OSError.
-    """
+    """The health of a store's server, for a process that checks it once: a single look can't tell whether the
+    supervisor hangs, so this waits for a heartbeat, half a second where it is alive. Raises OSError."""
     return health_of(store, listen(store.folder) if is_supervised(store) else 0.0)
 
 

@@ -308,8 +308,9 @@ class Supervisor:
         return False
 
     def draw(self) -> None:
-        """Start a process that draws the next picture, once nothing has trained for a while or been drawn for
-        long. What trains ends the former, which is drawn again; one that ends or takes too long is not."""
+        """Start a process that draws the next picture, once nothing has trained for QUIET_SECONDS, or, beside
+        what trains, once none was drawn for LATE_SECONDS. The former is ended by what trains, and drawn again
+        later; one whose process ended by itself or took too long is not."""
         now = time.monotonic()
         is_late = now - self.drew > LATE_SECONDS
         trains = self.waiting + self.waiting_cells + len(self.busy) > self.paused

@@ -26,7 +26,7 @@ class Dropout(nn.Module):
     """Zeroes each number with probability `p` and divides the rest by 1 - p.
 
     Its draws depend on the seed, the `site` and the step alone. Site 0 is the embedding, sites 2b - 1 and 2b
-    are attention and FFN of block b.
+    are the two branches of block b; of a recurrent net site i is layer i.
     """
 
     factors: Tensor | None

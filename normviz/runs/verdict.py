@@ -5,7 +5,7 @@
 diverged         a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short            fewer than 20 steps: too short to judge
 measured         steps=0: measured at initialisation
-solved           the loss is within 2 % of the way from chance to the floor
+solved           the loss is above the floor by at most 2 % of the way from chance
 at chance        the loss is within 3 % of chance (the best loss without the context), and neither surely
                  falls nor rises: "at chance so far", since more steps may leave it
 back at chance   the same, where the run had been below

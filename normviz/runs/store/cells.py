@@ -82,7 +82,7 @@ def take(store: Store, configs: Sequence[RunConfig]) -> dict[str, int]:
 
 
 def leave(store: Store, runs: Collection[int]) -> None:
-    """Take cells that this process had taken out of the queue, those that failed left out."""
+    """Delete the rows of cells that `take` put into the queue for this process; those that failed stay."""
     store.db.connection.execute(
         "DELETE FROM runs WHERE status IN ('queued', 'running') AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(runs)),),
