@@ -124,7 +124,7 @@ class Housekeeper:
         if past < ROUND_SECONDS:
             return []
         self.last += past
-        # On a full disk pages can't write that they show a run, and while the machine slept so did they.
+        # On a full disk pages can't write that they show a run. While the machine slept, so did they.
         if scarce(self.store.folder) is None:
             self.lived += min(past, 2 * ROUND_SECONDS)
         self.delete_oldest()

@@ -19,7 +19,7 @@ from ...policy import Kind, Open, demand
 from .. import Recording, Run
 from ..run import reading_key
 from . import queue, retention
-from .rows import CELL, LEFT, fill, insert
+from .rows import CELL, LEFT, fill, insert, request
 
 if TYPE_CHECKING:
     from . import Store
@@ -145,10 +145,7 @@ def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
             if row["status"] == "queued" and row["turn"] is not None:
                 db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
             else:
-                db.execute(
-                    "INSERT INTO controls (run, action, created) VALUES (?, 'stop', ?)",
-                    (row["id"], time.time()),
-                )
+                request(db, row["id"], "stop")
 
 
 def _may_stop(store: Store, row: sqlite3.Row, visitor: str) -> bool:

@@ -87,7 +87,7 @@ def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
     parts: list[str] = [f"origin != 'reading' AND (NOT {CELL} OR {RESULT})"]
     values: list[Value] = []
     for clause in wanted.clauses:
-        parts.append(f"({' OR '.join(_holds(has, values) for has in clause) or '0'})")
+        parts.append(f"({' OR '.join(_holds(condition, values) for condition in clause) or '0'})")
     if wanted.only is not None:
         parts.append("id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(sorted(wanted.only)))
@@ -99,17 +99,18 @@ def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
     return " AND ".join(parts), values
 
 
-def _holds(has: Condition, values: list[Value]) -> str:
+def _holds(condition: Condition, values: list[Value]) -> str:
+    """The condition in SQL; the values of its question marks are added to `values`."""
     # NULL is an option that is off. IN of SQL never finds NULL, so it gets a name here.
-    there = f"COALESCE({_expression(has.name)}, 'null')"
-    given = ["null" if value is None else value for value in has.values]
+    field = f"COALESCE({_expression(condition.name)}, 'null')"
+    given = ["null" if value is None else value for value in condition.values]
     values += given
-    if has.how == "contains":
-        return " OR ".join(f"instr({there}, ?) > 0" for _ in given) or "0"
-    if has.how == "starts":
-        return " OR ".join(f"instr({there}, ?) = 1" for _ in given) or "0"
+    if condition.how == "contains":
+        return " OR ".join(f"instr({field}, ?) > 0" for _ in given) or "0"
+    if condition.how == "starts":
+        return " OR ".join(f"instr({field}, ?) = 1" for _ in given) or "0"
     marks = ", ".join("?" * len(given))
-    return f"{there} {'NOT IN' if has.how == 'is not' else 'IN'} ({marks})"
+    return f"{field} {'NOT IN' if condition.how == 'is not' else 'IN'} ({marks})"
 
 
 def _expression(name: str) -> str:

@@ -61,6 +61,9 @@ LEFT = f"{CELL} AND visitor IS NULL AND status IN ('queued', 'running') AND NOT 
 """Whether a row of `runs` is an open cell of a terminal that has ended without a word. A terminal's cells are
 those of no visitor."""
 
+IS_OPEN = "status IN ('queued', 'running', 'paused')"
+"""Whether a row of `runs` is not closed; its process may be gone all the same."""
+
 RESULT = "status IN ('finished', 'diverged')"
 """Whether a row of `runs` is a result."""
 
@@ -199,6 +202,14 @@ def start(
     )  # fmt: skip
 
 
+def request(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
+    """Store a request about a run: pause, resume, step, stop, or lr with its value."""
+    db.execute(
+        "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
+        (run, action, value, time.time()),
+    )
+
+
 def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
     """Insert steps of a run."""
     rows = [(run, *(vars(s) | {"layers": _blob(s.layers)}).values()) for s in steps]
@@ -223,7 +234,7 @@ def end(
     step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
-        "message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
+        f"message = ?, wrote = ? WHERE id = ? AND {IS_OPEN}",
         (status, at or time.time(), step, layer, where, message, wrote or None, run),
     )
     _drop_edits(db, run)
