@@ -15,6 +15,8 @@ from ..limits import HELD_OUT, MAX_SYMBOLS, MAX_TEXT_BYTES, characters_needed
 SHORTEST = int(RANGES["seq_len"].low)
 OTHER = "\ufffd"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+MAX_GIVEN = 2 * MAX_TEXT_BYTES + 3
+"""Bytes or characters of a text as it is given, at most: line ends can halve it, a byte order mark goes."""
 
 
 class TextError(ConfigError):
@@ -73,7 +75,7 @@ def clean(given: str | bytes, seq_len: int = SHORTEST) -> str:
     Bytes are UTF-8. Everything that training needs of a text is checked here, and that it is long enough
     for sequences of `seq_len`.
     """
-    if len(given) > 2 * MAX_TEXT_BYTES + 3:  # line ends can't halve it to what is allowed
+    if len(given) > MAX_GIVEN:
         raise too_long(len(given))
     text = _decoded(given) if isinstance(given, bytes) else given
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
