@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from .catalog.registry import cut
 from .config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, ConfigError, RunConfig
 from .limits import MAX_LANES
 
@@ -269,11 +270,6 @@ def _checked_offer(problem: Problem, n_problems: int) -> Problem:
     if problem.mended is None or len(decode(problem.mended, False).problems) < n_problems:
         return problem
     return Problem(problem.sentence)
-
-
-def cut(word: str) -> str:
-    """A link's value, quoted, cut to 40 characters."""
-    return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:

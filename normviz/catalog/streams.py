@@ -168,7 +168,7 @@ x, y = self.{F}_norm_x(x + f / (2 * self.b) ** 0.5), y + f""",
             copies=4,
             mixes=True,
             drawn="four mixed copies",
-            sentence="Four mixed copies of the stream; widths are of all together.",
+            sentence=FOUR,
             learns=lambda m: (
                 [("mixtures of copies", 4 * 5 + 4 + m.width * 5 + m.width + 2)] * 2 * m.depth
             ),
@@ -200,7 +200,7 @@ h = read[..., 1:, :] + write[..., None] * f[..., None, :]""",
             copies=4,
             mixes=True,
             drawn="four mixed copies",
-            sentence="Four mixed copies of the stream; widths are of all together.",
+            sentence=FOUR,
             learns=lambda m: (
                 [("mixtures of copies", (4 * m.width + 1) * (2 * 4 + 4 * 4) + 3)] * 2 * m.depth
             ),
