@@ -122,6 +122,7 @@ class StoredRun:
         self.last_control = 0
         self.paused = self.stopped = self.announced = self.reported_paused = False
         self.credits = 0
+        """Steps that it may take though it is paused: one for each "step" that was asked for."""
         self.device = ""
         self.config = RunConfig()
         self.next = self.reach = 0

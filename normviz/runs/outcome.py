@@ -153,8 +153,8 @@ def _incomparable(lanes: Runs, reference: str, name: str) -> str:
 
 def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair]:
     """The finished runs of both lanes by seed, in the order of the first."""
-    known = {_seeds(run): run for run in second if run.is_done}
-    return [(a, known[_seeds(a)]) for a in first if a.is_done and _seeds(a) in known]
+    by_seeds = {_seeds(run): run for run in second if run.is_done}
+    return [(a, by_seeds[_seeds(a)]) for a in first if a.is_done and _seeds(a) in by_seeds]
 
 
 def _seeds(run: Recording) -> tuple[int | str, int]:

@@ -37,10 +37,16 @@ from numpy.typing import NDArray
 from .. import formats
 
 WINDOW = 10
+"""Steps of a running mean."""
 NEAR_CHANCE = 0.03
+"""Share of chance within which a loss is at chance."""
 SOLVED = 0.02
+"""Share of the way from chance to the floor that may be left of a solved task."""
 ENOUGH = 20
+"""Steps from which on a run is judged."""
 HALF = 0.5
+"""Share of the way from chance to the floor that parts learned from learned little; of chance, below which a
+training loss counts as memorised."""
 STILL = 0.02
 """More steps matter where a line falls by more than this share of chance in a fifth of the steps."""
 ERRORS = 2.576

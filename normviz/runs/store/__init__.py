@@ -39,9 +39,9 @@ from .rows import (
     RANK,
     RESULT,
     alive,
-    known,
     read_losses,
     read_steps,
+    readable,
     request,
     true_status,
 )
@@ -106,13 +106,14 @@ class Store:
         changed = False
         with self.db.transaction() as db:
             rows = [
-                db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone() for run in runs
+                db.execute("SELECT * FROM runs WHERE id = ?", (number,)).fetchone()
+                for number in runs
             ]
             opened = [
                 (row["reach"], run)
                 for row in rows
                 if row is not None
-                and (run := known(row, self.policy.own_text)) is not None
+                and (run := readable(row, self.policy.own_text)) is not None
                 and run.is_open
                 and not run.is_observed
             ]
@@ -178,7 +179,7 @@ class Store:
     def run(self, run: int) -> Run | None:
         """The run of a number, or None where there is none or it can't be read."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
-        return known(row, self.policy.own_text) if row else None
+        return readable(row, self.policy.own_text) if row else None
 
     def latest(self, key: str) -> Run | None:
         """The best run to show for a config: a finished one, else an open one, else any; of equals the
@@ -199,7 +200,7 @@ class Store:
             f"ORDER BY {RANK}, id DESC",
             (json.dumps(list(keys)),),
         ).fetchall()
-        return filter(None, (known(row, self.policy.own_text) for row in rows))
+        return filter(None, (readable(row, self.policy.own_text) for row in rows))
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
         """The runs of a config by RANK, of equals the newest first, no cells without a result. They are

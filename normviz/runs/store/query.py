@@ -13,7 +13,7 @@ from typing import Literal
 
 from ...config import SETTINGS
 from .. import Run
-from .rows import CELL, RESULT, known
+from .rows import CELL, RESULT, readable
 
 COLUMNS = ("id", "key", "status", "origin")
 MODEL = "model"
@@ -64,8 +64,8 @@ class QueryResult:
 def listed(
     db: sqlite3.Connection, wanted: Query, limit: int, offset: int, own_text: bool
 ) -> QueryResult:
-    """At most `limit` wanted runs, after the first `offset` ones; `own_text` as in `known`. Raises ValueError
-    for a condition on a field that does not exist."""
+    """At most `limit` wanted runs, after the first `offset` ones; `own_text` as in `readable`. Raises
+    ValueError for a condition on a field that does not exist."""
     where, values = _where(wanted, own_text)
     total = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()[0]
     rows = db.execute(
@@ -75,7 +75,7 @@ def listed(
     ).fetchall()
     runs, foreign = [], []
     for row in rows:
-        if (run := known(row, own_text)) is not None:
+        if (run := readable(row, own_text)) is not None:
             runs.append(run)
         else:  # of another release, or damaged
             foreign.append(row["id"])

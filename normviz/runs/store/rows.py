@@ -100,7 +100,7 @@ LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
 
 
-def known(row: sqlite3.Row, own_text: bool) -> Run | None:
+def readable(row: sqlite3.Row, own_text: bool) -> Run | None:
     """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
     without `own_text` a run on somebody's own text: strangers could read the text in its losses, and in what
     its model wrote."""
