@@ -133,9 +133,9 @@ def write(text: str) -> EncodedText:
     if symbols > MAX_SYMBOLS:
         symbols = MAX_SYMBOLS
         frequent = np.sort(np.lexsort((alphabet, -counts))[: symbols - 1])
-        of = np.full(len(alphabet), symbols - 1)
-        of[frequent] = np.arange(symbols - 1)
-        codes = of[codes]
+        symbol_of = np.full(len(alphabet), symbols - 1)
+        symbol_of[frequent] = np.arange(symbols - 1)
+        codes = symbol_of[codes]
         named = "".join(named[i] for i in frequent) + OTHER
         other = 1 - float(counts[frequent].sum()) / len(points)
     codes = codes.astype(np.int64).reshape(-1)
