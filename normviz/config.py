@@ -606,7 +606,7 @@ def device_of(config: RunConfig) -> tuple[str, str]:
     sentence why."""
     if config.device != "auto" or not has_gpu():
         return ("cuda" if config.device == "cuda" else "cpu"), ""
-    cpu, gpu = (estimated_seconds(config, engine_on(config, it)) for it in ("cpu", "cuda"))
+    cpu, gpu = (estimated_seconds(config, engine_on(config, name)) for name in ("cpu", "cuda"))
     name = "cuda" if gpu < cpu else "cpu"
     return name, (
         f"of the devices the {'GPU' if gpu < cpu else 'CPU'} takes less time, by estimates of "
@@ -673,7 +673,7 @@ def estimated_gib(config: RunConfig) -> float:
 
 
 def is_quick(config: RunConfig) -> bool:
-    """Whether it only measures at initialisation, with little memory and in about a second."""
+    """Whether it only measures at initialisation, and by estimate within QUICK_SECONDS and QUICK_GIB."""
     return (
         config.steps == 0
         and estimated_seconds(config) <= QUICK_SECONDS

@@ -42,18 +42,18 @@ def gpus() -> tuple[Gpu, ...]:
 
 def read_gpus(driver: Any) -> tuple[Gpu, ...]:
     """The GPUs that a CUDA driver knows, none where it fails."""
-    count, listed = ctypes.c_int(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    count, chosen = ctypes.c_int(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return ()
-    found = []
+    listed = []
     for number in range(count.value):
         device, name, size = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
         driver.cuDeviceGet(ctypes.byref(device), number)
         driver.cuDeviceGetName(name, len(name), device)
         driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
-        visible = listed.split(",")[number].strip() if listed else str(number)
-        found.append(Gpu(name.value.decode(errors="replace"), size.value / 2**30, visible))
-    return tuple(found)
+        visible = chosen.split(",")[number].strip() if chosen else str(number)
+        listed.append(Gpu(name.value.decode(errors="replace"), size.value / 2**30, visible))
+    return tuple(listed)
 
 
 def has_gpu() -> bool:
@@ -77,5 +77,5 @@ def _built(name: str) -> str | None:
     path = Path(torch.origin).with_name("version.py") if torch and torch.origin else None
     if path is None or not path.exists():
         return None
-    found = re.search(rf"^{name}\b.*=\s*['\"]([^'\"]+)", path.read_text(), re.M)
-    return found and found[1]
+    match = re.search(rf"^{name}\b.*=\s*['\"]([^'\"]+)", path.read_text(), re.M)
+    return match and match[1]

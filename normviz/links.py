@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from .catalog.registry import cut
 from .config import CHOICES, DEFAULTS, RANGES, SETTINGS, WRITTEN, ConfigError, RunConfig
 from .limits import MAX_LANES
 
@@ -112,12 +113,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Link:
-    """A parsed link. `lanes` is empty if there are problems. `missing` fields have their pinned values."""
+    """A parsed link. `lanes` is empty if there are problems. `missing` are the settings of `WRITTEN` that it
+    does not name."""
 
     lanes: tuple[RunConfig, ...] = ()
     problems: tuple[Problem, ...] = ()
     missing: tuple[str, ...] = ()
-    notices: tuple[str, ...] = field(default=())
+    notices: tuple[str, ...] = ()
 
 
 def as_params(lanes: Sequence[RunConfig]) -> dict[str, str]:
@@ -146,7 +148,7 @@ def encode(lanes: Sequence[RunConfig]) -> str:
 
 
 def query(params: Mapping[str, str]) -> str:
-    """Parameters as the query string of an address, with what parts values as it is."""
+    """Parameters as the query string of an address. The signs between values are not escaped."""
     # A word of a terminal may hold bytes that are no text, and a link can't.
     return urlencode(params, quote_via=quote, safe=",:;=", errors="replace")
 
@@ -270,11 +272,6 @@ def _checked_offer(problem: Problem, n_problems: int) -> Problem:
     return Problem(problem.sentence)
 
 
-def cut(word: str) -> str:
-    """A link's value, quoted, cut to 40 characters."""
-    return repr(word if len(word) <= 40 else f"{word[:40]}…")
-
-
 def settings(words: Sequence[str]) -> dict[str, Any]:
     """`key=value` words of a command line as config values. Raises ConfigError for another form."""
     values: dict[str, Any] = {}
@@ -289,7 +286,8 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 
 
 def differences(lane: RunConfig, other: RunConfig) -> dict[str, tuple[str, str]]:
-    """Fields that differ between two lanes: field -> (first value, second value), as people read them."""
+    """Settings in which a lane differs from another: name -> (the other's value, the lane's), as people read
+    them."""
     return {
         name: (shown(name, getattr(other, name)), shown(name, getattr(lane, name)))
         for name in FIELDS

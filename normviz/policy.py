@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from math import inf, isinf
 from typing import Literal
 
-from . import config as usual
 from .config import RunConfig, estimated_gib, estimated_seconds
+from .config import summary as own_machine_summary
 from .cores import cores
 from .home import Unusable, folder
 from .limits import MAX_FILL_MINUTES, MAX_LANES
@@ -237,7 +237,7 @@ class Policy:
     def summary(self) -> str:
         """The limits of a run as the page states them."""
         if not self.is_shared:
-            return usual.summary()
+            return own_machine_summary()
         return (
             f"This server is shared. Up to depth {self.depth}, width {self.width}, {self.steps:,} steps "
             f"and {MAX_LANES} lanes; a run may take about {self.seconds:g} s of one CPU core and "

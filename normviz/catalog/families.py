@@ -15,9 +15,10 @@ from .registry import Registry
 from .scheme import Place
 from .schemes import SCHEMES
 
-LANGUAGE = ("markov", "copy", "prose", "prose_split", "masked", "hops", "text")
+TOKENS = ("markov", "copy", "prose", "prose_split", "masked", "hops")
+"""Tasks of tokens that every machine has: all but one's own text."""
+LANGUAGE = (*TOKENS, "text")
 GRAPHS = ("karate", "digits_graph")
-TOKENS_OF_TEXT = ("markov", "copy", "prose", "prose_split", "masked", "hops")
 Values = Mapping[str, Any]
 
 
@@ -292,7 +293,7 @@ FAMILIES: Registry[Family] = Registry(
             "A recurrent net: h_t = tanh(W_h h + W_x x + b). Unrolled, it is as deep as its sequence is "
             "long, with the same weights at each time step.",
             "Elman 1990; with a norm " + BA,
-            (*TOKENS_OF_TEXT, "digits"),
+            (*TOKENS, "digits"),
             usual={
                 "scheme": "pre_activation",
                 "task": "digits",
@@ -313,7 +314,7 @@ FAMILIES: Registry[Family] = Registry(
             "LSTM",
             "A recurrent net whose gates decide what a cell keeps: c = f c + i g, h = o tanh(c).",
             "Hochreiter and Schmidhuber 1997; with a norm " + BA,
-            (*TOKENS_OF_TEXT, "digits"),
+            (*TOKENS, "digits"),
             usual={
                 "scheme": "pre_activation",
                 "task": "digits",

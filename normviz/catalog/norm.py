@@ -42,7 +42,7 @@ class Norm:
     them. The model and pasted code both use it. It names a class of `nn`, or a class of a module in
     `normviz/catalog/norms/*_torch.py` that is called with them and maps [..., width] to [..., width].
     `last` is the key of the norm before the output head where that is another one; it has to be a class of
-    `nn`. `order` sorts the switch. `tape`: whether the tape has it; without it trains by eager.
+    `nn`. Lists are sorted by `order`. `tape`: whether the tape has it; a run with another trains by eager.
     """
 
     key: str

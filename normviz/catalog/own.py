@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from .registry import meant
+from .registry import cut, meant
 from .scheme import (
     BRANCHES,
     NORMED,
@@ -174,11 +174,11 @@ def _word(part: str) -> Iterator[tuple[tuple[Branch | None, str], Value]]:
     branch = next((each for each in BRANCHES if each == where), None)
     if dot and branch is None:
         raise OwnError(
-            f"{_quoted(part)} is in {_quoted(where)}, allowed are attention and ffn: write ffn.{name[:20]}"
+            f"{cut(part)} is in {cut(where)}, allowed are attention and ffn: write ffn.{name[:20]}"
         )
     if name not in WORDS:
         raise OwnError(
-            f"{_quoted(name)} is no slot, allowed are {', '.join(WORDS)}.{meant(name, WORDS)}"
+            f"{cut(name)} is no slot, allowed are {', '.join(WORDS)}.{meant(name, WORDS)}"
         )
     amount = _value(name, equals, value)
     if name in ENDS or name == WEIGHTS:
@@ -197,24 +197,24 @@ def _word(part: str) -> Iterator[tuple[tuple[Branch | None, str], Value]]:
 def _value(name: str, equals: str, text: str) -> Value:
     if name == "branch_reads":
         if text != "block":
-            raise OwnError(f"branch_reads is {_quoted(text)}, allowed is branch_reads=block")
+            raise OwnError(f"branch_reads is {cut(text)}, allowed is branch_reads=block")
         return True
     if name not in GAINS and name != WEIGHTS:
         if equals:
-            raise OwnError(f"{name} has the value {_quoted(text)}, and takes none: write {name}")
+            raise OwnError(f"{name} has the value {cut(text)}, and takes none: write {name}")
         return True
-    found = VALUE.fullmatch(text)
-    if not found or not (found["number"] or found["of"]) or (found["power"] and not found["of"]):
-        raise OwnError(f"{name} is {_quoted(text)}, allowed is {FORM}")
-    number, power = float(found["number"] or 1), float(found["power"] or 1)
-    amount = Amount(number, found["of"], power, LEARNED[found["learned"]])
+    match = VALUE.fullmatch(text)
+    if not match or not (match["number"] or match["of"]) or (match["power"] and not match["of"]):
+        raise OwnError(f"{name} is {cut(text)}, allowed is {FORM}")
+    number, power = float(match["number"] or 1), float(match["power"] or 1)
+    amount = Amount(number, match["of"], power, LEARNED[match["learned"]])
     if amount.number > MOST or abs(amount.power) > STEEPEST or not amount.power:
-        raise OwnError(f"{name} is {_quoted(text)}, allowed is {FORM}")
+        raise OwnError(f"{name} is {cut(text)}, allowed is {FORM}")
     if amount.number == 0 and amount.of:
-        raise OwnError(f"{name} is {_quoted(text)}, which is 0 everywhere: write {name}=0")
+        raise OwnError(f"{name} is {cut(text)}, which is 0 everywhere: write {name}=0")
     if name == WEIGHTS and (amount.learned or amount.number == 0):
         raise OwnError(
-            f"{name} is {_quoted(text)}, but it scales the start alone: give a number above 0"
+            f"{name} is {cut(text)}, but it scales the start alone: give a number above 0"
         )
     return amount
 
@@ -230,12 +230,12 @@ def _nonsense(words: Words) -> Iterator[str]:
             also = ", or let it start there: 0~channel" if name == "branch_gain" else ""
             yield f"{_named(branch, name)} is 0, so nothing passes: give a number above 0{also}"
     for name in GAINS:
-        both = [it for b in BRANCHES if isinstance(it := words.get((b, name)), Amount)]
-        if len({bool(it.learned) for it in both}) > 1:
+        both = [gain for b in BRANCHES if isinstance(gain := words.get((b, name)), Amount)]
+        if len({bool(gain.learned) for gain in both}) > 1:
             yield (
                 f"{name} is learned in one branch and a constant in the other: make both the same kind"
             )
-        if any(it.of == "b" for it in both) and (len(both) < 2 or len(set(both)) > 1):
+        if any(gain.of == "b" for gain in both) and (len(both) < 2 or len(set(both)) > 1):
             yield (
                 f"{name} depends on the block b in one branch alone: give both the same value, or use L"
             )
@@ -339,18 +339,17 @@ def _weights(amount: Amount) -> Callable[[Place, Matrix], float]:
 def _constants(words: Words) -> Iterator[Constant]:
     """Names of the gains that are no plain number."""
     for name, symbol in GAINS.items():
-        amounts = [words[b, name] for b in BRANCHES if (b, name) in words]
-        each = [it for it in amounts if isinstance(it, Amount)]
-        alike = len(set(each)) == 1
-        if each and each[0].learned:
+        amounts = [gain for b in BRANCHES if isinstance(gain := words.get((b, name)), Amount)]
+        alike = len(set(amounts)) == 1
+        if amounts and amounts[0].learned:
             yield Constant(
                 name,
                 symbol,
-                each[0].latex if alike else r"\text{learned}",
-                each[0].code if alike and each[0].of else "",
+                amounts[0].latex if alike else r"\text{learned}",
+                amounts[0].code if alike and amounts[0].of else "",
             )
-        elif len(each) == 2 and alike and each[0].of:
-            yield Constant(name, symbol, each[0].latex, each[0].code)
+        elif len(amounts) == 2 and alike and amounts[0].of:
+            yield Constant(name, symbol, amounts[0].latex, amounts[0].code)
     if isinstance(weights := words.get((None, WEIGHTS)), Amount):
         yield Constant(WEIGHTS, r"\beta", weights.latex, weights.code)
 
@@ -376,10 +375,6 @@ def _whole(number: float) -> float:
 
 def _named(branch: Branch | None, name: str) -> str:
     return f"{branch}.{name}" if branch and name not in ONLY else name
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
 # Placements of the catalogue as texts.
@@ -457,6 +452,7 @@ def _amount(gains: Mapping[Place, Gain], usual: Gain) -> Amount | None:
     first = next(iter(gains.values()))
     if set(gains.values()) == {usual} or first.learned == "block":
         return None
-    every = (Amount(first.value), *FORMULAS)
-    forms = (replace(it, learned=first.learned) for it in every)
-    return next((it for it in forms if all(it.at(p) == gain for p, gain in gains.items())), None)
+    amounts = (
+        replace(amount, learned=first.learned) for amount in (Amount(first.value), *FORMULAS)
+    )
+    return next((a for a in amounts if all(a.at(p) == gain for p, gain in gains.items())), None)

@@ -34,6 +34,11 @@ def meant(word: str, allowed: Iterable[str]) -> str:
     return f" Did you mean {words[close[0]]!r}?" if close else ""
 
 
+def cut(word: str) -> str:
+    """A word that somebody gave, quoted, cut to 40 characters."""
+    return repr(word if len(word) <= 40 else f"{word[:40]}…")
+
+
 class Registry(Generic[R]):
     """Records by key, in the order given. Raises ValueError for a duplicate or unknown key.
 

@@ -10,9 +10,9 @@ Every sublayer (attention or FFN, written F) of every single-stream scheme is
                                    |                              |
                                    +--- N_in --- s --- F --- N_out --- g
 
-and every letter is 1, or 0 for e and c, or no norm, unless the record sets it. From the
-record come the forward pass (`normviz.model.wire`), the initialisation, the formula, the diagram and
-the readable code (`normviz.lessons.anatomy`), and the tests. Nothing is written twice.
+Where the record does not set them, gains are 1, e and c are 0, and no slot holds a norm. From the record
+come the forward pass (`normviz.model.wire`), the initialisation, the formula, the diagram and the
+readable code (`normviz.lessons.anatomy`), and the tests. Nothing is written twice.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ Piece = tuple[str, int]
 class Streams:
     """A kind of state.
 
-    sentence describes the state; shown below the signal walk where it is more than one stream
+    sentence what the state is; stands below the signal walk where the pictures draw more than one line
     state    its class in `model/streams/`, with `enter`, `show` and `leave` (see `model.streams`)
     wire     the class of its sublayers, there too; None for that of one stream (`model.wire`)
     code     the same in pasted code; None where the code of one stream is right
@@ -168,7 +168,7 @@ x, y = self.{F}_norm_x(x + f / (2 * self.b) ** 0.5), y + f""",
             copies=4,
             mixes=True,
             drawn="four mixed copies",
-            sentence="Four mixed copies of the stream; widths are of all together.",
+            sentence=FOUR,
             learns=lambda m: (
                 [("mixtures of copies", 4 * 5 + 4 + m.width * 5 + m.width + 2)] * 2 * m.depth
             ),
@@ -200,7 +200,7 @@ h = read[..., 1:, :] + write[..., None] * f[..., None, :]""",
             copies=4,
             mixes=True,
             drawn="four mixed copies",
-            sentence="Four mixed copies of the stream; widths are of all together.",
+            sentence=FOUR,
             learns=lambda m: (
                 [("mixtures of copies", (4 * m.width + 1) * (2 * 4 + 4 * 4) + 3)] * 2 * m.depth
             ),

@@ -20,7 +20,7 @@ from ..runs import Recording, RecordingBuilder, empty
 from ..runs.store import StoreError
 from ..training.events import OutOfMemory
 from ..training.schedule import coarse
-from .executor import TaskError
+from .executor import TaskError, first_line
 
 LABS = "normviz.studies.labs"
 """The package of the labs; by its name, because it lies above this one."""
@@ -62,7 +62,7 @@ def measure(config: RunConfig, device: str | None = None) -> Recording:
     try:
         for _ in builder.follow(train(config, record=coarse(config), device=device)):
             pass
-    except Exception as error:  # every error of a run ends as its message
+    except Exception as error:
         failed = empty(config, "failed", sentence_of(error))
         return replace(failed, began=began, ended=time.process_time())
     finally:
@@ -72,7 +72,8 @@ def measure(config: RunConfig, device: str | None = None) -> Recording:
 
 def measure_stack(configs: Sequence[RunConfig]) -> list[Recording]:
     """Train cells of one shape on a GPU: together, or one by one where they can't be. Where the GPU has too
-    little memory for all, in halves. Their seconds are equal parts of the time of all."""
+    little memory for all, in halves. Their seconds are equal parts of the time of all. Every
+    error of a run ends as its sentence."""
     from ..training.engine import Unsupported
     from ..training.loop import find_device
     from ..training.stacked import together
@@ -87,7 +88,7 @@ def measure_stack(configs: Sequence[RunConfig]) -> list[Recording]:
         return [measure(config, "cuda") for config in configs]
     except OutOfMemory:
         half = len(configs) // 2
-    except Exception as error:  # every error of a run ends as its message
+    except Exception as error:
         return [empty(config, "failed", sentence_of(error)) for config in configs]
     else:
         seconds = (time.perf_counter() - began) / len(configs)
@@ -99,7 +100,7 @@ def measure_stack(configs: Sequence[RunConfig]) -> list[Recording]:
 def sentence_of(error: Exception) -> str:
     """An error of a run. After one of CUDA itself no later run of the process can succeed: it ends, and the
     cell is tried in another one."""
-    sentence = str(error).splitlines()[0] if str(error) else type(error).__name__
+    sentence = first_line(error)
     if "CUDA error" in sentence and not isinstance(error, OutOfMemory):
         traceback.print_exc()
         os._exit(1)
@@ -111,10 +112,10 @@ def lab_numbers(lab: str, canonical: str) -> tuple[dict[str, float], float]:
 
     Raises TaskError for what can't be measured.
     """
-    measured = import_module(f"{LABS}.{lab}")
+    module = import_module(f"{LABS}.{lab}")
     try:
         began = time.process_time()
-        values = measured.measure(RunConfig.model_validate_json(canonical))
+        values = module.measure(RunConfig.model_validate_json(canonical))
     except (ConfigError, StoreError, ValueError) as error:
         raise TaskError(str(error)) from None
     finite = {key: v if math.isfinite(v) else math.nan for key, v in values.items()}

@@ -36,6 +36,7 @@ class SupervisorClient:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock = threading.Lock()
         self.tried = 0.0
+        """When a start was tried last."""
         self.heartbeat = HeartbeatReader(store.folder)
         self.stuck: str | None = None
         """Why a supervisor that hangs can't be replaced from here, as a sentence."""

@@ -36,6 +36,11 @@ class TaskError(RuntimeError):
     """A task can't be done. Its function raises this; the sentence becomes the task's `problem`."""
 
 
+def first_line(error: Exception) -> str:
+    """What an error says, in one line; the name of its class where it says nothing."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def no_result(error: Exception) -> str:
     """The problem of a task that raised an unexpected error."""
     words = f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

@@ -59,7 +59,8 @@ def health_of(store: Store, silent: float = 0.0) -> Health:
     limit = store.policy.store_bytes
     try:
         supervised = is_supervised(store)
-        census, refuses = count(store.db), _refuses(store)
+        census = count(store.db)
+        refuses = STORE_FULL if store.policy.is_shared and retention.is_full(store) else None
     except (StoreError, OSError) as error:
         return unreadable(error)
     failing = problem(store.folder) if supervised else None
@@ -76,13 +77,6 @@ def health_of(store: Store, silent: float = 0.0) -> Health:
 
 
 def read_twice(store: Store) -> Health:
-    """`read` for a first check: a single reading can't tell whether the supervisor hangs.
-
-    Takes half a second if the supervisor is alive. Raises OSError.
-    """
+    """The health of a store's server, for a process that checks it once: a single look can't tell whether the
+    supervisor hangs, so this waits for a heartbeat, half a second where it is alive. Raises OSError."""
     return health_of(store, listen(store.folder) if is_supervised(store) else 0.0)
-
-
-def _refuses(store: Store) -> str | None:
-    """Why a shared server accepts no new runs, or None."""
-    return STORE_FULL if store.policy.is_shared and retention.is_full(store) else None

@@ -76,7 +76,12 @@ def listen(folder: Path) -> float:
 
 
 class HeartbeatReader:
-    """A server's side. Only a change of the file counts: its time is of a clock that may jump."""
+    """A server's side. Only a change of the file counts: its time is of a clock that may jump.
+
+    last    the file's time when it was read last, in ns; None without a file
+    since   from when on silence is counted, by this process's clock
+    looked  when the file was read last, by the same clock
+    """
 
     def __init__(self, folder: Path) -> None:
         self.file = _file(folder)

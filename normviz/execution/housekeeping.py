@@ -124,10 +124,9 @@ class Housekeeper:
         if past < ROUND_SECONDS:
             return []
         self.last += past
-        if scarce(self.store.folder) is None:  # else pages can't write that they show a run
-            self.lived += min(
-                past, 2 * ROUND_SECONDS
-            )  # else the machine was asleep, and the pages too
+        # On a full disk pages can't write that they show a run. While the machine slept, so did they.
+        if scarce(self.store.folder) is None:
+            self.lived += min(past, 2 * ROUND_SECONDS)
         self.delete_oldest()
         if self.unwatched is None:
             return []

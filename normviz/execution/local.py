@@ -59,7 +59,7 @@ class Local(Executor[T]):
             if not self._busy():
                 return
             ready = wait([child.pipe for child in self._children], STOP_SECONDS)
-            for child in [it for it in self._children if it.pipe in ready]:
+            for child in [child for child in self._children if child.pipe in ready]:
                 if (ended := self._read(child)) is not None:
                     yield ended
                 if not self._waiting and child in self._children and child.task is None:
@@ -78,7 +78,8 @@ class Local(Executor[T]):
         self._tries[task] += 1
         problem = None
         try:
-            child = next((it for it in self._children if it.task is None), None) or self._start()
+            idle = (child for child in self._children if child.task is None)
+            child = next(idle, None) or self._start()
             child.give(task, self.function, *self.tasks[task])
         except OSError as error:
             problem = no_result(error)
@@ -90,7 +91,8 @@ class Local(Executor[T]):
     def _start(self) -> Child[T]:
         ours, theirs = Pipe()
         niceness, threads = (0, {}) if self.urgent else (PATIENT, {"OMP_NUM_THREADS": "1"})
-        own = next((it for it in self._environments if it not in self._taken.values()), {})
+        taken = self._taken.values()
+        own = next((variables for variables in self._environments if variables not in taken), {})
         with theirs:
             process = start(
                 "normviz.execution", self.folder, str(theirs.fileno()), str(niceness),

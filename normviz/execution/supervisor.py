@@ -161,37 +161,38 @@ class Supervisor:
         for each in list(self.workers):
             try:
                 if ended := each.read():
-                    self.take_in(each, ended)
+                    self.task_ended(each, ended)
             except EOFError:
                 self.workers.remove(each)
-                self.bury(each)
+                self.worker_died(each)
 
-    def take_in(self, worker: Child[Job], ended: Ended[Job]) -> None:
-        """A task of a worker has ended: it is warm, or not needed any more."""
+    def task_ended(self, worker: Child[Job], ended: Ended[Job]) -> None:
+        """A worker is warm, or it has ended a run or a cell (`worker.train` says with what)."""
         if not ended.task.run:
             if ended.problem is not None:
                 self.startup.failed("the last one failed while it started")
                 self.end(worker)
             return
-        error, surplus = ended.problem or ended.result, len(self.free(0)) > SPARES
-        if ended.result is not True or (surplus and not ended.task.is_cell):
+        may_take_another, has_surplus = ended.result is True, len(self.free(0)) > SPARES
+        if not may_take_another or (has_surplus and not ended.task.is_cell):
             self.end(worker)
-        if error is not True and error is not False:
+        error = ended.result if isinstance(ended.result, StoreError) else ended.problem
+        if error is not None:
             log.event("died", ended.task.run, why=error)
             if isinstance(error, StoreDamaged):
                 raise error
             self.pending_ends.end(ended.task.run, str(error))
 
-    def bury(self, worker: Child[Job]) -> None:
-        """A worker has died."""
+    def worker_died(self, worker: Child[Job]) -> None:
+        """A worker has died: its run ends with a sentence, unless it had not begun it."""
         job, how = worker.task, worker.describe_end()
         if job is not None and not job.run:
             self.startup.failed(f"the last one {how}")
         elif job is not None and worker.began:  # else the run still waits, and goes to another
-            kept = "" if job.is_cell else "; everything committed up to there is kept"
+            committed = "" if job.is_cell else "; everything committed up to there is kept"
             log.event("died", job.run, why=how)
             # No effect if the run has ended.
-            self.pending_ends.end(job.run, f"the training process {how}{kept}")
+            self.pending_ends.end(job.run, f"the training process {how}{committed}")
 
     def tell_readiness(self) -> None:
         """Write into the store whether a run would begin at once, where that has changed."""
@@ -242,7 +243,7 @@ class Supervisor:
         queued = [run for run in self.store.queued() if run not in taken]
         runs = [job.run for job in jobs if not job.is_cell]
         active = sum(not self._is_paused(run) for run in runs) if queued else 0
-        free, short, gpus_are_full = self.slots - active, False, False
+        free, lacks_memory, gpus_are_full = self.slots - active, False, False
         for run in queued:
             if free <= 0:
                 break
@@ -255,7 +256,7 @@ class Supervisor:
                 gpu = None if gpus_are_full else self.gpu_for(gib)
                 if gpus_are_full := gpu is None:
                     continue  # so do those after it that need a GPU; others begin
-            elif short := not self.budget.fits(
+            elif lacks_memory := not self.budget.fits(
                 gib, (job.gib for job in self.jobs() if job.gpu is None)
             ):
                 break  # the runs after it wait too: the queue's order is kept
@@ -265,7 +266,7 @@ class Supervisor:
                 continue
             log.event("handed out", run, visitor=record.visitor)
             self.handed_out = time.monotonic()
-        self.budget.record_waiting(short)
+        self.budget.record_waiting(lacks_memory)
 
     def trains_on_gpu(self, config: RunConfig) -> bool:
         """Whether a run will train on a GPU of this machine."""
@@ -290,7 +291,7 @@ class Supervisor:
                 self.pending_ends.end(cell, FOREIGN)
                 continue
             gib, gpu = 0.0, None
-            if self.trains_on_gpu(record.trained) and record.trained.device == "cuda":
+            if self.budget.gpus and record.trained.device == "cuda":  # else it trains on the CPU
                 gib = estimated_gib(record.trained)
                 if (gpu := self.gpu_for(gib)) is None:
                     continue
@@ -308,8 +309,9 @@ class Supervisor:
         return False
 
     def draw(self) -> None:
-        """Start a process that draws the next picture, once nothing has trained for a while or been drawn for
-        long. What trains ends the former, which is drawn again; one that ends or takes too long is not."""
+        """Start a process that draws the next picture, once nothing has trained for QUIET_SECONDS, or, beside
+        what trains, once none was drawn for LATE_SECONDS. The former is ended by what trains, and drawn again
+        later; one whose process ended by itself or took too long is not."""
         now = time.monotonic()
         is_late = now - self.drew > LATE_SECONDS
         trains = self.waiting + self.waiting_cells + len(self.busy) > self.paused
@@ -367,11 +369,11 @@ class Supervisor:
             self.drawer[1].kill()
 
 
-def _wait_for_eof(stream: threading.Event) -> None:
+def _wait_for_eof(gone: threading.Event) -> None:
     """Set the flag when standard input closes, because the server that started this process is gone."""
     while sys.stdin.buffer.read(4096):
         pass
-    stream.set()
+    gone.set()
 
 
 def serve(slots: int | None = None) -> int:

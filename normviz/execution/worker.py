@@ -20,6 +20,7 @@ from ..training.events import Diverged, Edited, Event, Finished, OutOfMemory, St
 from ..training.schedule import peak_at
 from . import log
 from .cell import lab_numbers, measure, warm
+from .executor import first_line
 from .housekeeping import end
 from .process import lower_priority
 
@@ -90,7 +91,7 @@ class StoredCell:
             raise
         except Exception as error:  # every error of a cell ends as its message
             log.exception(self.cell.id)
-            failed = str(error).splitlines()[0] if str(error) else type(error).__name__
+            failed = first_line(error)
         if failed is not None:
             end(self.store, self.cell.id, failed)
         return True
@@ -121,6 +122,7 @@ class StoredRun:
         self.last_control = 0
         self.paused = self.stopped = self.announced = self.reported_paused = False
         self.credits = 0
+        """Steps that it may take though it is paused: one for each "step" that was asked for."""
         self.device = ""
         self.config = RunConfig()
         self.next = self.reach = 0
@@ -149,7 +151,7 @@ class StoredRun:
             self.fail(str(error))
         except Exception as error:  # every error of a run ends as its message
             log.exception(self.run)
-            self.fail(str(error).splitlines()[0] if str(error) else type(error).__name__)
+            self.fail(first_line(error))
         return False
 
     def follow(self, config: RunConfig) -> None:

@@ -26,7 +26,7 @@ class Dropout(nn.Module):
     """Zeroes each number with probability `p` and divides the rest by 1 - p.
 
     Its draws depend on the seed, the `site` and the step alone. Site 0 is the embedding, sites 2b - 1 and 2b
-    are attention and FFN of block b.
+    are the two branches of block b; of a recurrent net site i is layer i.
     """
 
     factors: Tensor | None
@@ -191,9 +191,8 @@ class Attention(nn.Module):
         v = self.mixed_values(v)
         # Written out rather than through the fused kernel: probes read the logits and weights, and
         # a forward pass that differed with probes on would not be inert. At hero size it costs 3 %.
-        logits = torch.baddbmm(
-            self.mask, q, k.transpose(1, 2), alpha=self.qk_norm.alpha
-        )  # [B*H, T, T]
+        alpha = self.qk_norm.alpha
+        logits = torch.baddbmm(self.mask, q, k.transpose(1, 2), alpha=alpha)  # [B*H, T, T]
         logits = tap("attn_logits", self.block, logits)
         if self.clips and self.training:
             self.largest.copy_(logits.detach().view(B, H, -1).amax((0, 2)))

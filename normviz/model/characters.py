@@ -15,6 +15,8 @@ from ..limits import HELD_OUT, MAX_SYMBOLS, MAX_TEXT_BYTES, characters_needed
 SHORTEST = int(RANGES["seq_len"].low)
 OTHER = "\ufffd"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+MAX_GIVEN = 2 * MAX_TEXT_BYTES + 3
+"""Bytes or characters of a text as it is given, at most: line ends can halve it, a byte order mark goes."""
 
 
 class TextError(ConfigError):
@@ -73,7 +75,7 @@ def clean(given: str | bytes, seq_len: int = SHORTEST) -> str:
     Bytes are UTF-8. Everything that training needs of a text is checked here, and that it is long enough
     for sequences of `seq_len`.
     """
-    if len(given) > 2 * MAX_TEXT_BYTES + 3:  # line ends can't halve it to what is allowed
+    if len(given) > MAX_GIVEN:
         raise too_long(len(given))
     text = _decoded(given) if isinstance(given, bytes) else given
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -131,9 +133,9 @@ def write(text: str) -> EncodedText:
     if symbols > MAX_SYMBOLS:
         symbols = MAX_SYMBOLS
         frequent = np.sort(np.lexsort((alphabet, -counts))[: symbols - 1])
-        of = np.full(len(alphabet), symbols - 1)
-        of[frequent] = np.arange(symbols - 1)
-        codes = of[codes]
+        symbol_of = np.full(len(alphabet), symbols - 1)
+        symbol_of[frequent] = np.arange(symbols - 1)
+        codes = symbol_of[codes]
         named = "".join(named[i] for i in frequent) + OTHER
         other = 1 - float(counts[frequent].sum()) / len(points)
     codes = codes.astype(np.int64).reshape(-1)

@@ -80,12 +80,11 @@ def masked_floor(seq_len: int, both_sides: bool) -> float:
 def _gap_entropy(before: int | None, after: int | None) -> float:
     """Entropy of a state, given the state so many steps before it and the one so many after it; None where
     that one is not known."""
-    p, often = transition(), stationary()
+    p, unigram = transition(), stationary()
     powers = [np.linalg.matrix_power(p, n or 0) for n in (before or 0, after or 0)]
-    prior = often[None] if before is None else often[:, None] * powers[0]  # [earlier, state]
-    joint = prior[..., None] * (
-        1.0 if after is None else powers[1][None]
-    )  # [earlier, state, later]
+    prior = unigram[None] if before is None else unigram[:, None] * powers[0]  # [earlier, state]
+    later = 1.0 if after is None else powers[1][None]
+    joint = prior[..., None] * later  # [earlier, state, later]
     return entropy(joint.ravel()) - entropy(joint.sum(1).ravel())
 
 

@@ -2,7 +2,8 @@
 
 The numbers are a function of three things, a name, a seed and a step, and not of what was drawn before. So
 every engine and every machine starts from the same bits, and two lanes with the same name have the same draw.
-The names are those of the parameters, "batch", and "dropout:0", "dropout:1", ... (see `model.branches`).
+The names are those of the parameters, "batch", "held out", "shown" (the labelled nodes of a graph), and
+"dropout:0", "dropout:1", ... (see `model.branches`).
 
 **Words.** Philox4x64-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC'11). It maps a
 counter of four 64-bit words and a key of two to four output words:

@@ -19,8 +19,8 @@ MODELS: dict[str, type[Transformer]] = {
 def build(config: RunConfig, vocabulary: int) -> Transformer:
     """An uninitialised model of the config's family, with so many symbols or classes: `normviz.model.init`
     fills every parameter."""
-    made = MODELS[config.family]
+    model = MODELS[config.family]
     if torch.get_default_device().type == "cpu":  # naming a device costs a tenth of the time
-        return made(config, vocabulary)
+        return model(config, vocabulary)
     with torch.device("cpu"):
-        return made(config, vocabulary)
+        return model(config, vocabulary)

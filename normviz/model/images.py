@@ -32,14 +32,7 @@ def standardised() -> tuple[NDArray[np.float32], NDArray[np.int64], int]:
     """Pixels [1797, 64] less the mean of all trained pixels, over their standard deviation; the labels; and
     how many images are trained on."""
     pixels, labels = digits()
-    mean, deviation = scale()
     trained = len(labels) - len(labels) // HELD_OUT
+    seen = pixels[:trained].astype(np.float64)
+    mean, deviation = float(seen.mean()), float(seen.std())
     return ((pixels - mean) / deviation).astype(np.float32), labels, trained
-
-
-@lru_cache
-def scale() -> tuple[float, float]:
-    """Mean and standard deviation of all pixels of the images that are trained on."""
-    pixels, labels = digits()
-    seen = pixels[: len(labels) - len(labels) // HELD_OUT].astype(np.float64)
-    return float(seen.mean()), float(seen.std())

@@ -27,8 +27,8 @@ def builder(norm: Norm) -> Builder:
 
     Raises NameError at the call where the code names a class that is in no such module.
     """
-    made = norm.code.format(width="width", eps="eps", steps="steps")
-    return eval(f"lambda width, eps, steps=0: {made}", NAMES)
+    code = norm.code.format(width="width", eps="eps", steps="steps")
+    return eval(f"lambda width, eps, steps=0: {code}", NAMES)
 
 
 BUILDERS: dict[str, Builder] = {norm.key: builder(norm) for norm in NORMS} | {

@@ -27,16 +27,16 @@ class Layer(nn.Module):
 
     def __init__(self, config: RunConfig, layer: int, clock: Clock) -> None:
         super().__init__()
-        place, width, of = CELLS[config.scheme], config.width, FAMILIES[config.family].gates
+        place, width, gates = CELLS[config.scheme], config.width, FAMILIES[config.family].gates
         self.is_lstm = config.family == "lstm"
-        self.hidden = drawn(Linear(width, of * width, bias=False), "cell")
-        self.input = drawn(Linear(width, of * width, bias=False), "cell")
-        self.bias = nn.Parameter(torch.zeros(of * width))
+        self.hidden = drawn(Linear(width, gates * width, bias=False), "cell")
+        self.input = drawn(Linear(width, gates * width, bias=False), "cell")
+        self.bias = nn.Parameter(torch.zeros(gates * width))
         drawn(self, "cell")
         inside = config.norm if place.in_cell else "none"
-        self.norm = make_norm("none" if self.is_lstm else inside, of * width)
+        self.norm = make_norm("none" if self.is_lstm else inside, gates * width)
         lstm = inside if self.is_lstm else "none"
-        self.norm_hidden, self.norm_input = (make_norm(lstm, of * width) for _ in range(2))
+        self.norm_hidden, self.norm_input = (make_norm(lstm, gates * width) for _ in range(2))
         self.norm_cell = make_norm(lstm, width)
         self.norm_out = make_norm(config.norm if place.between else "none", width)
         self.dropout = Dropout(config.dropout, config.init_seed, layer, clock)

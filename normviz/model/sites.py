@@ -1,4 +1,4 @@
-"""Sites, the named places of a model where a tap gets a tensor; they mean the same in every scheme.
+"""Sites, the named places of a residual stack where a tap gets a tensor; they mean the same in every scheme.
 
 Of each sublayer i = 0..2L-1 (attention of block 1, FFN of block 1, attention of block 2, ...):
 
@@ -11,6 +11,9 @@ Of each sublayer i = 0..2L-1 (attention of block 1, FFN of block 1, attention of
 Of the whole model: `stream` b = 0..L, the residual stream after the embedding (0) and each block;
 `attn_logits` and `attn_weights` b = 1..L, [B*H, T, T]; `final`, the input of the output head;
 `logits`, the model's output.
+
+A recurrent layer has other sites: `branch_in`, its inputs; `product_x` and `product_h`, what its two matrices
+give; and `stream` t = 0..T, its hidden state after each time step.
 """
 
 from __future__ import annotations

@@ -21,9 +21,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..config import RunConfig
-from ..home import VARIABLE, FolderError, home, write_private
-from ..limits import MAX_TEXT_BYTES, MAX_TEXTS, TEXT_DIGITS
-from .characters import SHORTEST, EncodedText, TextError, check_length, clean, too_long, write
+from ..home import PRIVATE, VARIABLE, FolderError, home, made, write_private
+from ..limits import MAX_TEXTS, TEXT_DIGITS
+from .characters import (
+    MAX_GIVEN,
+    SHORTEST,
+    EncodedText,
+    TextError,
+    check_length,
+    clean,
+    too_long,
+    write,
+)
 
 
 @dataclass(frozen=True)
@@ -154,15 +163,8 @@ def missing(what: str, key: str, mend: str = FILE) -> str:
 
 
 def _folder(data: Path | None = None) -> Path:
-    folder = (data or home()) / "texts"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise FolderError(
-            f"the folder {str(folder)!r} can't be made ({error.strerror}): set {VARIABLE} to a folder "
-            "that can be written"
-        ) from None
-    return folder
+    mend = f"set {VARIABLE} to a folder that can be written"
+    return made((data or home()) / "texts", mend, PRIVATE)
 
 
 def _path(key: str, data: Path | None = None) -> Path:
@@ -210,9 +212,9 @@ def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > 2 * MAX_TEXT_BYTES + 3:
+            if size > MAX_GIVEN:
                 raise too_long(size)
-            return file.read(2 * MAX_TEXT_BYTES + 4)
+            return file.read(MAX_GIVEN + 1)
     except OSError as error:
         raise TextError(f"the file {str(path)!r} can't be read: {error.strerror}") from None
 

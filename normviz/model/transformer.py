@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         self.embed_norm = make_norm(c.norm if scheme.embed_norm else "none", c.width, c.steps)
 
     def make_positions(self, c: RunConfig, positions: int) -> None:
-        """Make what tells so many positions apart."""
+        """Make the learned or sinusoidal vectors of so many positions, where the config has some."""
         learned = c.positions == "learned"
         self.positions = drawn(nn.Embedding(positions, c.width), "positions") if learned else None
         self.has_waves = c.positions == "sinusoidal"

@@ -102,9 +102,9 @@ class Wire(nn.Module):
         self.slots = slots = config.divided(scheme.slots(place))
         self.branch, self.dropout = branch, dropout
 
-        def norm(there: bool, start: float = 1.0) -> nn.Module:
-            made = make_norm(config.norm if there else "none", config.width, config.steps)
-            return started(made, start) if there else made
+        def norm(is_there: bool, start: float = 1.0) -> nn.Module:
+            module = make_norm(config.norm if is_there else "none", config.width, config.steps)
+            return started(module, start) if is_there else module
 
         self.norm_fork = norm(slots.norm_fork)
         self.norm_in = norm(slots.norm_in and not slots.shares_norm, slots.gamma_in)

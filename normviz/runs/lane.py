@@ -119,7 +119,7 @@ class Lane(Generic[S]):
 
     @property
     def engines(self) -> list[str]:
-        """The engine of each of its runs, "tape" or "eager"; none of a run that has not begun."""
+        """The engines of its runs, keys of `ENGINES`; none of a run that has not begun or was observed."""
         return [
             run.started.engine for run in self.recordings if run.started and not run.is_observed
         ]

@@ -153,8 +153,8 @@ def _incomparable(lanes: Runs, reference: str, name: str) -> str:
 
 def _pairs(first: Sequence[Recording], second: Sequence[Recording]) -> list[Pair]:
     """The finished runs of both lanes by seed, in the order of the first."""
-    known = {_seeds(run): run for run in second if run.is_done}
-    return [(a, known[_seeds(a)]) for a in first if a.is_done and _seeds(a) in known]
+    by_seeds = {_seeds(run): run for run in second if run.is_done}
+    return [(a, by_seeds[_seeds(a)]) for a in first if a.is_done and _seeds(a) in by_seeds]
 
 
 def _seeds(run: Recording) -> tuple[int | str, int]:
@@ -175,7 +175,7 @@ def _sentence(losses: Sequence[tuple[float, float]], what: str, reference: str, 
     """ "B ends above A in held-out loss in 5 of 5 seeds, by 2.11 nats on average (95 % interval ...)", from
     the losses of both by seed."""
     n, differences = len(losses), [b - a for a, b in losses]
-    of, unit = (f" in {what}", " nats") if what else ("", "")
+    in_what, unit = (f" in {what}", " nats") if what else ("", "")
     if not any(differences):
         at = f" in {n} of {n} seeds" if n > 1 else ""
         return f"{name} ends at the same {what or 'loss'} as {reference}{at}."
@@ -183,7 +183,7 @@ def _sentence(losses: Sequence[tuple[float, float]], what: str, reference: str, 
     side, sign = _side(comparison.difference), -1 if comparison.difference < 0 else 1
     if n == 1:
         size = _size(comparison.difference)
-        return f"{name} ends {size}{unit} {side} {reference}{of}. One seed gives no interval."
+        return f"{name} ends {size}{unit} {side} {reference}{in_what}. One seed gives no interval."
     digits = max(map(_digits, (comparison.difference, comparison.high - comparison.difference)))
     mean, *ends = (
         f"{sign * x:.{digits}f}" for x in (comparison.difference, comparison.low, comparison.high)
@@ -191,14 +191,14 @@ def _sentence(losses: Sequence[tuple[float, float]], what: str, reference: str, 
     low, high = ends[::sign]
     same = sum(sign * d > 0 for d in differences)
     words = (
-        f"{name} ends {side} {reference}{of} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
+        f"{name} ends {side} {reference}{in_what} in {same} of {n} seeds, by {mean}{unit} on average (95 % "
         f"interval {low} to {high} by Student's t, paired by seed)"
     )
     if comparison.differs:
         return f"{words}."
     if n < PAIRS:
         return f"{words}. At least {PAIRS} seeds are needed to tell them apart."
-    return f"{words}. These seeds do not tell them apart{of}."
+    return f"{words}. These seeds do not tell them apart{in_what}."
 
 
 def _side(difference: float) -> str:

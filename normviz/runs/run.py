@@ -49,7 +49,7 @@ class Run:
     probes     keys of the rows of `Steps.layers`; by default all that its placement has today
     wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
                no file to take away has it
-    id         its number in the store, and from there on what the store alone knows; 0 where none has it
+    id         its number in the store, 0 where none has it; this and what follows the store alone knows
     origin     here, sweep (a cell of one), reading (of a lab), shipped, shipped sweep, observed
     created    when it was queued, in seconds since 1970
     visitor    hash of who asked for it, None where nobody on a page did

@@ -107,11 +107,8 @@ def _value(name: str, word: str) -> Clause:
 
 
 def _keys(name: str, word: str) -> tuple[str, ...]:
-    """The choices whose key equals the word, or whose key or label contains it."""
-    records = CHOICES[name]
-    if word in records:
-        return (word,)
-    return tuple(r.key for r in records if word in r.key or word in r.label.casefold())
+    """The choice whose key equals the word, else those whose key or label contains it."""
+    return (word,) if word in CHOICES[name] else _parts(name, word)
 
 
 def _text(word: str) -> Clause:
@@ -136,4 +133,5 @@ def _word(word: str) -> Clause:
 
 
 def _parts(name: str, word: str) -> tuple[str, ...]:
+    """The choices whose key or label contains the word."""
     return tuple(r.key for r in CHOICES[name] if word in r.key or word in r.label.casefold())

@@ -38,6 +38,7 @@ Z95, Z90 = 1.959964, 1.644854
 """The normal distribution's two-sided quantiles."""
 Confidence = Literal["90 %", "95 %"]
 PAIRS = 3
+"""Pairs of seeds that are needed at least to tell two series apart."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
     passed = takewhile(
         lambda at: p_values[order[at]] <= level / (len(order) - at), range(len(order))
     )
-    kept = {order[at] for at in passed}
-    return [i in kept for i in range(len(p_values))]
+    decided = {order[at] for at in passed}
+    return [i in decided for i in range(len(p_values))]
 
 
 def benjamini_hochberg(p_values: Sequence[float], level: float = 0.05) -> list[bool]:

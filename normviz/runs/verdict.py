@@ -5,7 +5,7 @@
 diverged         a NaN or inf ended it, or a loss that stayed above 100 times chance for 20 steps
 short            fewer than 20 steps: too short to judge
 measured         steps=0: measured at initialisation
-solved           the loss is within 2 % of the way from chance to the floor
+solved           the loss is above the floor by at most 2 % of the way from chance
 at chance        the loss is within 3 % of chance (the best loss without the context), and neither surely
                  falls nor rises: "at chance so far", since more steps may leave it
 back at chance   the same, where the run had been below
@@ -37,10 +37,16 @@ from numpy.typing import NDArray
 from .. import formats
 
 WINDOW = 10
+"""Steps of a running mean."""
 NEAR_CHANCE = 0.03
+"""Share of chance within which a loss is at chance."""
 SOLVED = 0.02
+"""Share of the way from chance to the floor that may be left of a solved task."""
 ENOUGH = 20
+"""Steps from which on a run is judged."""
 HALF = 0.5
+"""Share of the way from chance to the floor that parts learned from learned little; of chance, below which a
+training loss counts as memorised."""
 STILL = 0.02
 """More steps matter where a line falls by more than this share of chance in a fifth of the steps."""
 ERRORS = 2.576

@@ -309,7 +309,7 @@ MUTATIONS = (
     ),
     Mutation(
         "open-runs-deleted", "normviz/runs/store/retention.py",
-        " AND status NOT IN ('queued', 'running', 'paused')", "",
+        " AND NOT {IS_OPEN}", "",
         "a full store deletes runs that train", "tests/runs",
     ),
     Mutation(
@@ -345,7 +345,7 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-run-closed-again", "normviz/runs/store/rows.py",
-        "\"message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
+        'f"message = ?, wrote = ? WHERE id = ? AND {IS_OPEN}"',
         '"message = ?, wrote = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
     ),
@@ -392,7 +392,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep-ends-runs", "normviz/execution/housekeeping.py",
-        "past, 2 * ROUND_SECONDS\n", "past, past\n",
+        "min(past, 2 * ROUND_SECONDS)", "past",
         "a machine that was asleep ends all watched runs", "tests/execution",
     ),
     Mutation(

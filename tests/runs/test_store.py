@@ -239,14 +239,14 @@ def test_controls_are_read_once_and_in_order(store: Store) -> None:
     asked = store.controls(run, after=0)
     assert [(action, value) for _, action, value in asked] == [("pause", None), ("lr", 0.5)]
     assert store.controls(run, after=asked[-1][0]) == []
-    assert list(store.stops()) == [other]
+    assert store.stops() == [other]
 
 
 def test_a_stop_of_a_closed_run_is_over(store: Store) -> None:
     run = begin(store)
     store.control(run, "stop")
     store.end(run, "stopped")
-    assert store.stops() == {}
+    assert store.stops() == []
 
 
 # Files and neighbours

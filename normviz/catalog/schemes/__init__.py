@@ -16,8 +16,8 @@ def _own(text: str) -> Scheme | None:
     """The record of a placement of one's own: the catalogue's, where that has the same one."""
     if not own.is_own(text):
         return None
-    made = own.read(text)
-    return next((scheme for scheme in SCHEMES if own.same(scheme, made)), made)
+    built = own.read(text)
+    return next((scheme for scheme in SCHEMES if own.same(scheme, built)), built)
 
 
 SCHEMES.made = _own

@@ -156,7 +156,7 @@ SCHEMES = (
         final_norm=True,
         streams="manifold",
         equations=(
-            r"H^{+} = R^{\top} H + p^{\top} F\left(\mathrm{N}(q\,H)\right)",
+            WRITE_AND_READ,
             r"q = \sigma(\cdot),\quad p = 2\sigma(\cdot)",
             r"R = \text{Sinkhorn}_{20}(\exp \cdot)",
         ),

@@ -69,6 +69,14 @@ class AttentionOverDepth(OneStream):
         return state
 
 
+def attended(values: list[Tensor], query: Tensor) -> Tensor:
+    """The average of values [B, T, D], by a softmax of the products of a query [D] and their RMS norms."""
+    stacked = torch.stack(values)  # [i, B, T, D]
+    keys = F.rms_norm(stacked, stacked.shape[-1:], eps=EPS)
+    weights = (keys @ query).softmax(0)
+    return (weights.unsqueeze(-1) * stacked).sum(0)
+
+
 class DepthWire(nn.Module):
     """One sublayer, [B, T, D] to [B, T, D]: v = F(N(h)) joins the values, and the new h is their
     attention-weighted average.
@@ -93,10 +101,7 @@ class DepthWire(nn.Module):
         v = self.dropout(self.branch(tap("branch_in", index, self.norm_in(h)), tap))
         tap("skip", index, h)
         streams.values.append(tap("branch_out", index, v))
-        values = torch.stack(streams.values)  # [i, B, T, D]
-        keys = F.rms_norm(values, values.shape[-1:], eps=EPS)
-        weights = (keys @ self.query_gain).softmax(0)
-        return tap("stream_out", index, (weights.unsqueeze(-1) * values).sum(0))
+        return tap("stream_out", index, attended(streams.values, self.query_gain))
 
 
 class DeltaDepthWire(nn.Module):
@@ -118,12 +123,7 @@ class DeltaDepthWire(nn.Module):
         del around
         (streams,) = self.over
         x = tap("stream_in", index, x)
-        h = x
-        if not self.is_first:
-            values = torch.stack(streams.values)  # [i, B, T, D]
-            keys = F.rms_norm(values, values.shape[-1:], eps=EPS)
-            weights = (keys @ self.query_gain).softmax(0)
-            h = x + (weights.unsqueeze(-1) * values).sum(0)
+        h = x if self.is_first else x + attended(streams.values, self.query_gain)
         f = self.dropout(self.branch(tap("branch_in", index, self.norm_in(h)), tap))
         f = tap("branch_out", index, f)
         streams.values.append(f)

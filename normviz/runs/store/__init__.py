@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -34,14 +33,16 @@ from .errors import StoreDamaged, StoreError, StoreFull, StoreUnreadable
 from .query import MODEL, Clause, Condition, Query, QueryResult, listed
 from .rows import (
     CELL,
+    IS_OPEN,
     LEFT,
     LOST,
     RANK,
     RESULT,
     alive,
-    known,
     read_losses,
     read_steps,
+    readable,
+    request,
     true_status,
 )
 from .rows import append as _append
@@ -70,14 +71,6 @@ Action = Literal["pause", "resume", "step", "stop"]
 Origin = Literal["here", "shipped", "sweep", "shipped sweep", "observed"]
 
 
-def _ask(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
-    """Store a request about a run, in a transaction."""
-    db.execute(
-        "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
-        (run, action, value, time.time()),
-    )
-
-
 class Store:
     """The store in a folder, by default the user's data folder. Safe to share among threads.
 
@@ -100,7 +93,7 @@ class Store:
     def control(self, run: int, action: Action) -> None:
         """Send an action to a run; a run that is not open ignores it."""
         with self.db.transaction() as db:
-            _ask(db, run, action)
+            request(db, run, action)
 
     def set_rate(self, runs: Iterable[int], lr: float) -> int | None:
         """Give runs another peak learning rate, all from the first step that none of them has taken.
@@ -113,13 +106,14 @@ class Store:
         changed = False
         with self.db.transaction() as db:
             rows = [
-                db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone() for run in runs
+                db.execute("SELECT * FROM runs WHERE id = ?", (number,)).fetchone()
+                for number in runs
             ]
             opened = [
                 (row["reach"], run)
                 for row in rows
                 if row is not None
-                and (run := known(row, self.policy.own_text)) is not None
+                and (run := readable(row, self.policy.own_text)) is not None
                 and run.is_open
                 and not run.is_observed
             ]
@@ -133,7 +127,7 @@ class Store:
                         "UPDATE runs SET key = ?, config = ? WHERE id = ?",
                         (config.key, config.canonical(), run.id),
                     )
-                    _ask(db, run.id, "lr", lr)
+                    request(db, run.id, "lr", lr)
                     changed = True
         return step if changed else None
 
@@ -150,8 +144,8 @@ class Store:
     def adopt(self, recording: Recording) -> None:
         """Store a finished run that ships with the product, unless its result is stored with its layers."""
         with self.db.transaction() as db:
-            known = self.latest(recording.key)
-            if known is None or not known.is_done or known.is_coarse:
+            stored = self.latest(recording.key)
+            if stored is None or not stored.is_done or stored.is_coarse:
                 _keep(db, recording, "shipped")
 
     def adopt_cells(self, cells: Iterable[Recording]) -> None:
@@ -185,7 +179,7 @@ class Store:
     def run(self, run: int) -> Run | None:
         """The run of a number, or None where there is none or it can't be read."""
         row = self.db.connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
-        return known(row, self.policy.own_text) if row else None
+        return readable(row, self.policy.own_text) if row else None
 
     def latest(self, key: str) -> Run | None:
         """The best run to show for a config: a finished one, else an open one, else any; of equals the
@@ -206,7 +200,7 @@ class Store:
             f"ORDER BY {RANK}, id DESC",
             (json.dumps(list(keys)),),
         ).fetchall()
-        return filter(None, (known(row, self.policy.own_text) for row in rows))
+        return filter(None, (readable(row, self.policy.own_text) for row in rows))
 
     def _ranked(self, key: str, which: str = "1") -> Iterator[Run]:
         """The runs of a config by RANK, of equals the newest first, no cells without a result. They are
@@ -241,7 +235,7 @@ class Store:
         """Hashes of the texts that must not be deleted: of open runs, and of runs whose link was copied."""
         rows = self.db.connection.execute(
             "SELECT DISTINCT json_extract(config, '$.text') FROM runs WHERE json_valid(config) "
-            "AND (linked OR status IN ('queued', 'running', 'paused'))"
+            f"AND (linked OR {IS_OPEN})"
         )
         return {row[0] for row in rows if row[0]}
 
@@ -351,13 +345,13 @@ class Store:
         except StoreError as error:
             LOG.warning("the turn of run %s could not be counted: %s", run, error)
 
-    def stops(self) -> dict[int, float]:
-        """Open runs with a request to stop, and its time in seconds since 1970."""
+    def stops(self) -> list[int]:
+        """Open runs with a request to stop."""
         rows = self.db.connection.execute(
-            "SELECT run, MIN(controls.created) FROM controls JOIN runs ON runs.id = run "
-            "WHERE action = 'stop' AND status IN ('queued', 'running', 'paused') GROUP BY run"
+            "SELECT DISTINCT run FROM controls JOIN runs ON runs.id = run "
+            f"WHERE action = 'stop' AND {IS_OPEN} ORDER BY run"
         )
-        return dict(rows.fetchall())
+        return [number for (number,) in rows]
 
     def asked_by(self, visitor: str) -> frozenset[int]:
         """The runs that a visitor asked for on a page; not the cells of maps and claims."""
@@ -369,7 +363,7 @@ class Store:
     def view_counts(self) -> dict[int, int]:
         """Open runs and cells that a visitor queued, and how many views of each were counted."""
         rows = self.db.connection.execute(
-            "SELECT id, watched FROM runs WHERE status IN ('queued', 'running', 'paused') "
+            f"SELECT id, watched FROM runs WHERE {IS_OPEN} "
             f"AND visitor IS NOT NULL AND (origin = 'here' OR {CELL})"
         )
         return dict(rows.fetchall())
@@ -379,8 +373,7 @@ class Store:
         rows = [(run,) for run in runs]
         with self.db.transaction() as db:
             db.executemany(
-                "UPDATE runs SET watched = watched + 1 WHERE id = ? "
-                "AND status IN ('queued', 'running', 'paused')",
+                f"UPDATE runs SET watched = watched + 1 WHERE id = ? AND {IS_OPEN}",
                 rows,
             )
 

@@ -19,7 +19,7 @@ from ...policy import Kind, Open, demand
 from .. import Recording, Run
 from ..run import reading_key
 from . import queue, retention
-from .rows import CELL, LEFT, fill, insert
+from .rows import CELL, LEFT, fill, insert, request
 
 if TYPE_CHECKING:
     from . import Store
@@ -82,7 +82,7 @@ def take(store: Store, configs: Sequence[RunConfig]) -> dict[str, int]:
 
 
 def leave(store: Store, runs: Collection[int]) -> None:
-    """Take cells that this process had taken out of the queue, those that failed left out."""
+    """Delete the rows of cells that `take` put into the queue for this process; those that failed stay."""
     store.db.connection.execute(
         "DELETE FROM runs WHERE status IN ('queued', 'running') AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(runs)),),
@@ -145,10 +145,7 @@ def stop(store: Store, keys: Sequence[str], visitor: str) -> None:
             if row["status"] == "queued" and row["turn"] is not None:
                 db.execute("DELETE FROM runs WHERE id = ?", (row["id"],))
             else:
-                db.execute(
-                    "INSERT INTO controls (run, action, created) VALUES (?, 'stop', ?)",
-                    (row["id"], time.time()),
-                )
+                request(db, row["id"], "stop")
 
 
 def _may_stop(store: Store, row: sqlite3.Row, visitor: str) -> bool:

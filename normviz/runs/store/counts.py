@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import retention
 from .errors import StoreError
-from .rows import true_status
+from .rows import IS_OPEN, true_status
 from .schema import Database
 
 FAILURES = 3
@@ -58,10 +58,8 @@ def count(database: Database) -> StoreCounts:
 
 
 def _count(db: sqlite3.Connection) -> StoreCounts:
-    rows = db.execute(
-        "SELECT * FROM runs WHERE status IN ('queued', 'running', 'paused')"
-    ).fetchall()
-    true = [true_status(row) for row in rows]
+    rows = db.execute(f"SELECT * FROM runs WHERE {IS_OPEN}").fetchall()
+    statuses = [true_status(row) for row in rows]
     runs, shipped, linked, oldest = db.execute(
         "SELECT COUNT(*), COALESCE(SUM(origin LIKE 'shipped%'), 0), COALESCE(SUM(linked), 0), "
         "MIN(CASE WHEN origin NOT LIKE 'shipped%' THEN created END) FROM runs"
@@ -72,7 +70,7 @@ def _count(db: sqlite3.Connection) -> StoreCounts:
     )
     supervisor = db.execute("SELECT ready, workers FROM supervisor").fetchone() or (0, 0)
     return StoreCounts(
-        *(true.count(status) for status in ("queued", "running", "paused")),
+        *(statuses.count(status) for status in ("queued", "running", "paused")),
         visitors=len({row["visitor"] for row in rows if row["visitor"]}),
         runs=runs, shipped=shipped, linked=linked, bytes=retention.used(db), oldest=oldest,
         failures=tuple(Failure(r["id"], r["ended"] or 0.0, r["message"] or "") for r in failed),

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ...config import SETTINGS
 from .. import Run
-from .rows import CELL, RESULT, known
+from .rows import CELL, RESULT, readable
 
 COLUMNS = ("id", "key", "status", "origin")
 MODEL = "model"
@@ -64,8 +64,8 @@ class QueryResult:
 def listed(
     db: sqlite3.Connection, wanted: Query, limit: int, offset: int, own_text: bool
 ) -> QueryResult:
-    """At most `limit` wanted runs, after the first `offset` ones; `own_text` as in `known`. Raises ValueError
-    for a condition on a field that does not exist."""
+    """At most `limit` wanted runs, after the first `offset` ones; `own_text` as in `readable`. Raises
+    ValueError for a condition on a field that does not exist."""
     where, values = _where(wanted, own_text)
     total = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()[0]
     rows = db.execute(
@@ -75,7 +75,7 @@ def listed(
     ).fetchall()
     runs, foreign = [], []
     for row in rows:
-        if (run := known(row, own_text)) is not None:
+        if (run := readable(row, own_text)) is not None:
             runs.append(run)
         else:  # of another release, or damaged
             foreign.append(row["id"])
@@ -87,7 +87,7 @@ def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
     parts: list[str] = [f"origin != 'reading' AND (NOT {CELL} OR {RESULT})"]
     values: list[Value] = []
     for clause in wanted.clauses:
-        parts.append(f"({' OR '.join(_holds(has, values) for has in clause) or '0'})")
+        parts.append(f"({' OR '.join(_holds(condition, values) for condition in clause) or '0'})")
     if wanted.only is not None:
         parts.append("id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(sorted(wanted.only)))
@@ -99,17 +99,18 @@ def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
     return " AND ".join(parts), values
 
 
-def _holds(has: Condition, values: list[Value]) -> str:
+def _holds(condition: Condition, values: list[Value]) -> str:
+    """The condition in SQL; the values of its question marks are added to `values`."""
     # NULL is an option that is off. IN of SQL never finds NULL, so it gets a name here.
-    there = f"COALESCE({_expression(has.name)}, 'null')"
-    given = ["null" if value is None else value for value in has.values]
+    field = f"COALESCE({_expression(condition.name)}, 'null')"
+    given = ["null" if value is None else value for value in condition.values]
     values += given
-    if has.how == "contains":
-        return " OR ".join(f"instr({there}, ?) > 0" for _ in given) or "0"
-    if has.how == "starts":
-        return " OR ".join(f"instr({there}, ?) = 1" for _ in given) or "0"
+    if condition.how == "contains":
+        return " OR ".join(f"instr({field}, ?) > 0" for _ in given) or "0"
+    if condition.how == "starts":
+        return " OR ".join(f"instr({field}, ?) = 1" for _ in given) or "0"
     marks = ", ".join("?" * len(given))
-    return f"{there} {'NOT IN' if has.how == 'is not' else 'IN'} ({marks})"
+    return f"{field} {'NOT IN' if condition.how == 'is not' else 'IN'} ({marks})"
 
 
 def _expression(name: str) -> str:

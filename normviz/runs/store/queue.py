@@ -34,7 +34,7 @@ from ...model import texts
 from ...policy import Open, demand
 from .. import OPEN
 from . import retention
-from .rows import CELL, alive, insert, true_status
+from .rows import CELL, IS_OPEN, alive, insert, request, true_status
 
 if TYPE_CHECKING:
     from . import Store
@@ -154,10 +154,7 @@ def join(
         (visitor, beside, address or None, run),
     )
     if paused:
-        db.execute(
-            "INSERT INTO controls (run, action, created) VALUES (?, 'pause', ?)",
-            (run, time.time()),
-        )
+        request(db, run, "pause")
     return run
 
 
@@ -252,10 +249,10 @@ def _left(row: sqlite3.Row) -> float:
 def cost(config: str) -> tuple[float, int]:
     """Estimated seconds and the steps of a stored config."""
     try:
-        known = RunConfig(**json.loads(config))
+        settings = RunConfig(**json.loads(config))
     except (ValueError, TypeError, RecursionError):  # of another release
         return 0.0, 0
-    return estimated_seconds(known), known.steps
+    return estimated_seconds(settings), settings.steps
 
 
 def refusal(store: Store, configs: Sequence[RunConfig]) -> str | None:
@@ -324,8 +321,7 @@ def _joined(db: sqlite3.Connection, key: str, but: Collection[int]) -> int | Non
 def _open_runs(db: sqlite3.Connection, visitor: str, but: Collection[int]) -> int:
     """How many runs a visitor has open, those of `but` and those that are being stopped left out."""
     rows = db.execute(
-        "SELECT id FROM runs WHERE visitor = ? AND status IN ('queued', 'running', 'paused') "
-        f"AND NOT {CELL} "
+        f"SELECT id FROM runs WHERE visitor = ? AND {IS_OPEN} AND NOT {CELL} "
         "AND NOT EXISTS (SELECT 1 FROM controls WHERE run = runs.id AND action = 'stop')",
         (visitor,),
     )

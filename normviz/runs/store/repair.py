@@ -157,12 +157,12 @@ def _readable(aside: Path) -> sqlite3.Connection:
 
 def _numbers(old: sqlite3.Connection) -> set[int]:
     """The numbers of a damaged file's runs, as far as its table and its index tell them."""
-    found = set[int]()
+    numbers = set[int]()
     for scan in ("NOT INDEXED ORDER BY id", "NOT INDEXED ORDER BY id DESC", "WHERE status > ''"):
         with suppress(sqlite3.Error):
             for row in old.execute(f"SELECT id FROM runs {scan}"):
-                found.add(row["id"])
-    return found
+                numbers.add(row["id"])
+    return numbers
 
 
 def _copy(old: sqlite3.Connection, store: Store, run: int) -> bool | None:

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import StoreError
+from .rows import IS_OPEN
 
 if TYPE_CHECKING:
     from . import Store
 
 LOG = logging.getLogger(__name__)
-MAY_GO = (
-    "origin NOT LIKE 'shipped%' AND status NOT IN ('queued', 'running', 'paused') AND linked <= ?"
-)
+MAY_GO = f"origin NOT LIKE 'shipped%' AND NOT {IS_OPEN} AND linked <= ?"
 ORDER = "ORDER BY linked, id"
 REMEMBERED = 10_000
 """The number of deleted runs with links whose keys are kept: about a megabyte."""
@@ -121,10 +120,10 @@ def shrink(store: Store) -> str | None:
 
 def link(store: Store, runs: list[int]) -> None:
     """Mark runs as linked, so that they are deleted last. Where that can't be written it is logged."""
-    known = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
+    unmarked = f"id IN ({', '.join('?' * len(runs))}) AND linked = 0"
     db = store.db.connection
     try:
-        if runs and db.execute(f"SELECT 1 FROM runs WHERE {known}", runs).fetchone():
-            db.execute(f"UPDATE runs SET linked = 1 WHERE {known}", runs)
+        if runs and db.execute(f"SELECT 1 FROM runs WHERE {unmarked}", runs).fetchone():
+            db.execute(f"UPDATE runs SET linked = 1 WHERE {unmarked}", runs)
     except StoreError as error:  # a full disk: the page is shown all the same
         LOG.warning("runs %s could not be marked as linked: %s", runs, error)

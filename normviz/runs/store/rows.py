@@ -61,6 +61,9 @@ LEFT = f"{CELL} AND visitor IS NULL AND status IN ('queued', 'running') AND NOT 
 """Whether a row of `runs` is an open cell of a terminal that has ended without a word. A terminal's cells are
 those of no visitor."""
 
+IS_OPEN = "status IN ('queued', 'running', 'paused')"
+"""Whether a row of `runs` is not closed; its process may be gone all the same."""
+
 RESULT = "status IN ('finished', 'diverged')"
 """Whether a row of `runs` is a result."""
 
@@ -97,7 +100,7 @@ LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
 
 
-def known(row: sqlite3.Row, own_text: bool) -> Run | None:
+def readable(row: sqlite3.Row, own_text: bool) -> Run | None:
     """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
     without `own_text` a run on somebody's own text: strangers could read the text in its losses, and in what
     its model wrote."""
@@ -199,6 +202,14 @@ def start(
     )  # fmt: skip
 
 
+def request(db: sqlite3.Connection, run: int, action: str, value: float | None = None) -> None:
+    """Store a request about a run: pause, resume, step, stop, or lr with its value."""
+    db.execute(
+        "INSERT INTO controls (run, action, value, created) VALUES (?, ?, ?, ?)",
+        (run, action, value, time.time()),
+    )
+
+
 def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
     """Insert steps of a run."""
     rows = [(run, *(vars(s) | {"layers": _blob(s.layers)}).values()) for s in steps]
@@ -223,7 +234,7 @@ def end(
     step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
-        "message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')",
+        f"message = ?, wrote = ? WHERE id = ? AND {IS_OPEN}",
         (status, at or time.time(), step, layer, where, message, wrote or None, run),
     )
     _drop_edits(db, run)
