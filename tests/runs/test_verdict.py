@@ -71,6 +71,8 @@ UNSETTLED = [
             np.linspace(3.9, 2.0, 90),
             "learned little: loss 2.09, 46% of the way to the floor, still falling",
         ),
+        (np.linspace(3.9, 1.4, 90), "learned: loss 1.51, 74% of the way to the floor, still falling"),
+        (np.linspace(1.7, 1.5, 90), "learned: loss 1.51, 75% of the way to the floor"),
 ]  # fmt: skip
 
 
