@@ -641,8 +641,8 @@ MUTATIONS = (
     ),
     Mutation(
         "most-failures-win", "normviz/lessons/choose/picks.py",
-        'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
-        'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
+        'fewest = min(len(candidate.compared("did not train")) for candidate in able)',
+        'fewest = max(len(candidate.compared("did not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/lessons/choose",
     ),
     Mutation(
