@@ -278,7 +278,7 @@ MUTATIONS = (
     ),
     Mutation(
         "memorised-swapped", "normviz/runs/verdict.py",
-        "    if final < HALF * chance:\n", "    if final >= HALF * chance:\n",
+        "    elif final < HALF * chance:\n", "    elif final >= HALF * chance:\n",
         "wrong word: memorised and training only are swapped", "tests/runs/test_verdict.py",
     ),
     Mutation(
