@@ -135,15 +135,18 @@ function since(losses, tail, low, high) {
 }
 
 function learned(tail, final, chance, floor) {
-  const verdict = (kind, rest) => ({ kind, sentence: `${kind}: loss ${final.toFixed(2)}, ${rest}`, step: null });
+  const verdict = (kind, rest) => {
+    const fast = falls(tail) && tail.fall[0] > STILL * chance;
+    const still = (kind === "learned" ? fast : falls(tail)) ? ", still falling" : "";
+    return { kind, sentence: `${kind}: loss ${final.toFixed(2)}, ${rest}${still}`, step: null };
+  };
   if (floor === null) return verdict("learned", `chance ${chance.toFixed(2)}`);
   const [level, error] = tail.level, half = chance - HALF * (chance - floor);
   let word = "learned in part";
   if (Math.max(level + ERRORS * error, final) <= half) word = "learned";
   else if (Math.min(level - ERRORS * error, final) > half) word = "learned little";
   const share = (100 * (chance - final)) / (chance - floor);
-  const still = word !== "learned" && falls(tail) ? ", still falling" : "";
-  return verdict(word, `${share.toFixed(0)}% of the way to the floor${still}`);
+  return verdict(word, `${share.toFixed(0)}% of the way to the floor`);
 }
 
 // Two digits after the point, also where toFixed would change to powers of ten.

@@ -191,7 +191,7 @@ def _cell(seeds: Sequence[Point]) -> str:
         mark
         for mark, n in (
             ("x", sum(p.is_lost for p in seeds)),
-            ("v", sum(p.still_falls for p in seeds)),
+            ("v", sum(p.falling for p in seeds)),
         )
         if 2 * n > len(seeds)
     )
@@ -202,7 +202,7 @@ def _marks(points: Sequence[Point]) -> Iterator[str]:
     """The legend of the marks in use."""
     if any(p.is_lost for p in points):
         yield "x: diverged, shown as chance"
-    if any(p.still_falls for p in points):
+    if any(p.falling for p in points):
         yield "v: the loss still fell at the last step"
 
 

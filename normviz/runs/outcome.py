@@ -25,7 +25,6 @@ from . import Recording
 from .lane import Lane
 from .recording import of_seeds
 from .statistics import PAIRS, compare
-from .verdict import still_falls
 
 Runs = Mapping[str, Sequence[Recording]]
 """By a lane's name its runs, one per seed, its own seed first. Empty: none with its settings yet."""
@@ -223,13 +222,7 @@ def _notes(lanes: Runs, comparisons: Sequence[_Compared]) -> Iterator[str]:
     if comparisons and len(set(steps.values())) > 1:
         words = ", ".join(f"{name} {n}" for name, n in steps.items())
         yield f"The lanes have different numbers of steps: {words}."
-    falling = {
-        name: sum(
-            still_falls(run.losses, run.chance) or "still falling" in run.verdict.sentence
-            for run in runs
-        )
-        for name, runs in ended.items()
-    }
+    falling = {name: sum(run.verdict.falls for run in runs) for name, runs in ended.items()}
     if any(falling.values()):
         words = ", ".join(
             f"{name} ({n} of {len(ended[name])} seeds)" if len(ended[name]) > 1 else name

@@ -21,6 +21,8 @@ not settled      the noise allows no other word
 observed         a model of somebody's own that was watched: nothing is judged
 training, queued, stopped, failed   not at its end
 
+Beside its word a run that learned is "still falling" where more steps matter (`Verdict.falls`).
+
 A word is said only where the losses show it by ERRORS standard errors. These are the errors of a straight
 line through the tail of the losses (`tail_of`). `normviz bench verdicts` counts the wrong words. On a finite
 training set a run that learned is judged by its last held-out loss as it was measured, without an error.
@@ -67,12 +69,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verdict:
-    """`step` is where it happened (divergence, start of the plateau, solution), if anywhere."""
+    """`step` is where it happened (divergence, start of the plateau, solution), if anywhere.
+
+    falls   its loss surely still fell at its last step: of a run that learned, so fast that more steps
+            matter (see STILL); of any other however slowly
+    """
 
     kind: str
     sentence: str
     step: int | None = None
     layer: int | None = None
+    falls: bool = False
 
 
 def final_loss(losses: Floats) -> float:
@@ -113,6 +120,10 @@ class Tail:
         """Whether the loss surely falls, however slowly."""
         fall, error = self.fall
         return fall > ERRORS * error
+
+    def falls_fast(self, chance: float) -> bool:
+        """Whether it surely falls, and by more than STILL: so fast that more steps matter."""
+        return self.falls and self.fall[0] > STILL * chance
 
     def is_flat(self, chance: float) -> bool:
         """Whether it surely neither falls nor rises by more than STILL; nor surely falls at all, nor surely
@@ -177,8 +188,7 @@ def still_falls(losses: Floats, chance: float) -> bool:
     `chance` in nats. Where it is not known, as of an observed run, the first loss stands for it."""
     if len(losses) < ENOUGH or not np.isfinite(losses).all():
         return False
-    tail = tail_of(losses)
-    return tail.falls and tail.fall[0] > STILL * (chance if np.isfinite(chance) else losses[0])
+    return tail_of(losses).falls_fast(chance if np.isfinite(chance) else losses[0])
 
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
@@ -198,7 +208,7 @@ def observed(losses: Floats, is_done: bool) -> Verdict:
     words = f"{kind}, {len(losses)} steps"
     if len(known):
         words += f": loss {formats.loss(known[0])} to {formats.loss(final_loss(known))}"
-    return Verdict(kind, words)
+    return Verdict(kind, words, falls=is_done and still_falls(losses, math.nan))
 
 
 def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Verdict:
@@ -227,7 +237,8 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     if max(level + error, final) < chance - near:
         return _learned(tail, final, chance, floor)
     if tail.falls:
-        return Verdict("still falling", f"still falling: loss {final:.2f}, chance {chance:.2f}")
+        words = f"still falling: loss {final:.2f}, chance {chance:.2f}"
+        return Verdict("still falling", words, falls=True)
     if min(level - error, final) > chance + near:
         return Verdict("above", f"above chance: loss {final:.4g}, chance {chance:.2f}")
     return Verdict(
@@ -258,10 +269,13 @@ def beside_held_out(
         return verdict
     numbers = f"training {final:.2f}, held-out {held_out:.2f}, chance {chance:.2f}"
     if held_out <= chance * (1 - NEAR_CHANCE):
-        return Verdict("learned", f"learned: {numbers}")
-    if final < HALF * chance:
-        return Verdict("memorised", f"memorised: {numbers}")
-    return Verdict("training only", f"learned in training only: {numbers}")
+        kind = words = "learned"
+    elif final < HALF * chance:
+        kind = words = "memorised"
+    else:
+        kind, words = "training only", "learned in training only"
+    still = ", training still falling" * verdict.falls
+    return Verdict(kind, f"{words}: {numbers}{still}", falls=verdict.falls)
 
 
 def _at_chance(losses: Floats, tail: Tail, chance: float) -> int | None:
@@ -299,15 +313,17 @@ def _since(losses: Floats, tail: Tail, low: float, high: float) -> int | None:
 
 def _learned(tail: Tail, final: float, chance: float, floor: float | None) -> Verdict:
     if floor is None:
-        return Verdict("learned", f"learned: loss {final:.2f}, chance {chance:.2f}")
-    level, error = tail.level
-    half = chance - HALF * (chance - floor)
-    if max(level + ERRORS * error, final) <= half:
-        word = "learned"
-    elif min(level - ERRORS * error, final) > half:
-        word = "learned little"
+        word, words = "learned", f"chance {chance:.2f}"
     else:
-        word = "learned in part"
-    share = (chance - final) / (chance - floor)
-    still = ", still falling" if word != "learned" and tail.falls else ""
-    return Verdict(word, f"{word}: loss {final:.2f}, {share:.0%} of the way to the floor{still}")
+        level, error = tail.level
+        half = chance - HALF * (chance - floor)
+        if max(level + ERRORS * error, final) <= half:
+            word = "learned"
+        elif min(level - ERRORS * error, final) > half:
+            word = "learned little"
+        else:
+            word = "learned in part"
+        words = f"{(chance - final) / (chance - floor):.0%} of the way to the floor"
+    falls = tail.falls_fast(chance) if word == "learned" else tail.falls
+    still = ", still falling" * falls
+    return Verdict(word, f"{word}: loss {final:.2f}, {words}{still}", falls=falls)

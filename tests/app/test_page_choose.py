@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from normviz.catalog import SCHEMES
 from normviz.lessons.choose.answers import Answers
 from normviz.lessons.choose.confusions import CONFUSIONS
+from normviz.lessons.choose.facts import TERMS
 from normviz.lessons.choose.picks import guide
 from normviz.lessons.choose.properties import PROPERTIES, ROWS
 
@@ -56,9 +57,10 @@ def test_the_page_opens_with_an_answer_its_cards_its_table_and_its_questions(cho
 
 def test_the_scope_is_above_the_advice_and_the_limits_above_the_cards(choose) -> None:
     it, text = guide(Answers(depth="more")), html(choose(depth="more"))
-    said = [it.scope, it.headline, it.differs, it.why, it.others, *it.limits]
+    said = [it.scope, TERMS, it.headline, it.choice, it.differs, it.why, it.others, *it.limits]
     places = [text.index(escape(part)) for part in said if part]
     assert places == sorted(places) and len(places) == len(said) - (not it.differs)
+    assert text.count(TERMS) == 1
     assert places[-1] < text.index('<section class="choose-card"')
     assert "More than 96 blocks: not measured" in text
 

@@ -90,6 +90,8 @@ def test_a_link_opens_its_claim_with_rule_and_command(claims) -> None:
     at = claims(claim="c1")
     assert at.session_state["claims_shown"].opened == "C1"
     assert listed(at)[0] == "C1"
+    counts = re.findall(r"^\* \[[^\]]+\]\(#\w+\) (\d+)$", text(at), re.MULTILINE)
+    assert sum(map(int, counts)) == len(CLAIMS)  # that of the link is counted too
     assert "95 % interval of the mean" in text(at) and "✓ In Post-LN" in text(at)
     assert any("normviz claims run C1" in one.value for one in at.code)
     assert "of one core. Computed in NormViz's engine in C++." in text(at)

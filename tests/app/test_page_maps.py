@@ -17,6 +17,7 @@ from normviz.links import encode
 from normviz.runs.store import Store
 from normviz.runs.store import cells as cells_of_store
 from normviz.studies.maps.link import MapRequest, ask, standard
+from normviz.studies.maps.points import TRAINS
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,11 @@ def test_the_page_opens_with_a_standard_map_that_is_there(maps) -> None:
     assert all(one["loss"] is not None for rows in cells(at) for one in rows)
     (edges,) = at.dataframe
     assert list(edges.value["where"]) == ["Post-LN", "Pre-LN", "Peri-LN"]
-    assert edges.value["depth 64"][0] == "none in 150 steps" and "depth 2" in edges.value
+    assert edges.value["depth 64"][0] == "none from 0.0001 up in 150 steps"
+    assert "depth 2" in edges.value
+    # What "trains" means is said once, below the heading.
+    assert [TRAINS in one.value for one in at.caption].index(True) == 0
+    assert sum("half of the way" in one.value for one in at.caption) == 1
     assert any("75 % confidence" in caption.value for caption in at.caption)
     at.session_state["maps_summary"] = True  # sensitivities are rendered once their part is open
     _, table = checked(at.run()).dataframe

@@ -278,7 +278,7 @@ MUTATIONS = (
     ),
     Mutation(
         "memorised-swapped", "normviz/runs/verdict.py",
-        "    if final < HALF * chance:\n", "    if final >= HALF * chance:\n",
+        "    elif final < HALF * chance:\n", "    elif final >= HALF * chance:\n",
         "wrong word: memorised and training only are swapped", "tests/runs/test_verdict.py",
     ),
     Mutation(
@@ -641,8 +641,8 @@ MUTATIONS = (
     ),
     Mutation(
         "most-failures-win", "normviz/lessons/choose/picks.py",
-        'fewest = min(len(candidate.compared("does not train")) for candidate in able)',
-        'fewest = max(len(candidate.compared("does not train")) for candidate in able)',
+        'fewest = min(len(candidate.compared("did not train")) for candidate in able)',
+        'fewest = max(len(candidate.compared("did not train")) for candidate in able)',
         "without tuning the least robust placement is picked", "tests/lessons/choose",
     ),
     Mutation(

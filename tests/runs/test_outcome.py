@@ -125,7 +125,11 @@ def test_a_diverged_run_has_no_mean() -> None:
 
 
 def test_a_loss_that_still_falls_is_named() -> None:
-    found = outcome({"A": lane(A, 1.2), "B": [run(B, 1.5, fall=0.02)]})
+    """By the note and by the verdict."""
+    falls = run(B, 1.5, fall=0.02)
+    found = outcome({"A": lane(A, 1.2), "B": [falls]})
+    assert found.lanes[1][1].startswith("learned: loss 1.") and falls.verdict.falls
+    assert found.lanes[1][1].endswith(" of the way to the floor, still falling")
     assert found.notes == (
         "The loss still falls at the end: B. More steps can change what came out.",
     )

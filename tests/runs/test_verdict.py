@@ -71,6 +71,8 @@ UNSETTLED = [
             np.linspace(3.9, 2.0, 90),
             "learned little: loss 2.09, 46% of the way to the floor, still falling",
         ),
+        (np.linspace(3.9, 1.4, 90), "learned: loss 1.51, 74% of the way to the floor, still falling"),
+        (np.linspace(1.7, 1.5, 90), "learned: loss 1.51, 75% of the way to the floor"),
 ]  # fmt: skip
 
 
@@ -107,6 +109,10 @@ HELD_OUT = [
 
 
 def test_a_run_that_memorised_its_examples_has_not_learned() -> None:
+    falls = beside_held_out(
+        Verdict("learned", "learned", falls=True), 1.0, 3.0, 1.2, is_finite=True
+    )
+    assert falls.falls and falls.sentence.endswith("chance 3.00, training still falling")
     said = Verdict("learned", "learned: loss 1.00, 100% of the way to the floor")
     near = Verdict("at chance", "at chance so far, since step 0: loss 3.00, chance 3.00", 0)
     for held_out, is_finite, word in HELD_OUT:

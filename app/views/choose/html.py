@@ -8,7 +8,7 @@ from html import escape
 from normviz.catalog import SCHEMES
 from normviz.charts import scheme_style
 from normviz.lessons.choose.confusions import Confusion
-from normviz.lessons.choose.facts import Finding
+from normviz.lessons.choose.facts import TERMS, Finding
 from normviz.lessons.choose.picks import Guide, Mark, Pick
 from normviz.lessons.choose.properties import PROPERTIES, ClaimLine, TableCell
 
@@ -16,24 +16,28 @@ from ...session.markdown import capital, sentence
 
 NOT_MEASURED = '<span class="choose-none">not measured</span>'
 SIGNS: Mapping[Mark, str] = {
-    "trains": "✓", "still falling": "▼", "not settled": "?", "does not train": "✗",
+    "trained and settled": "✓", "still falling": "▼", "not settled": "?", "did not train": "✗",
 }  # fmt: skip
-LEGEND = "✓ trains · ▼ still falling at the last step · ? not settled · ✗ does not train"
+LEGEND = (
+    "✓ trained and settled · ▼ still falling at the last step · ? not settled · ✗ did not train"
+)
 
 
 def headline(answer: Guide, modern: Finding) -> str:
-    """The scope, the answer in large letters, in what tied placements differ, and the link to its duel; apart
-    from them, as it has another scope, the answer with RMSNorm and QK-norm."""
+    """The scope, what its words mean, the answer in large letters, which tied placements have the fewest
+    norms and in what they differ, and the link to its duel; apart from them, as it has another scope, the
+    answer with RMSNorm and QK-norm."""
     duel = (
         f'<p><a class="choose-open" href="{escape(answer.duel)}">Compare {escape(answer.compares)} in a duel'
         "</a></p>"
         if answer.duel
         else ""
     )
+    more = "".join(f"<p>{escape(words)}</p>" for words in (answer.choice, answer.differs) if words)
     return (
-        f'<div class="choose-answer"><p class="choose-scope">{escape(answer.scope)}</p>'
+        f'<div class="choose-answer"><p class="choose-scope">{escape(f"{answer.scope} {TERMS}")}</p>'
         f"<p><strong>{escape(answer.headline)}</strong></p>"
-        f"{f'<p>{escape(answer.differs)}</p>' if answer.differs else ''}{duel}</div>"
+        f"{more}{duel}</div>"
         f'<div class="choose-answer"><p>Does it matter with RMSNorm and QK-norm? {_finding(modern)}</p></div>'
     )
 

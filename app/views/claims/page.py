@@ -75,11 +75,11 @@ def page() -> None:
 
 
 def _contents(groups: dict[str, list[Claim]]) -> None:
-    """Links to the questions, with the number of their claims."""
+    """Links to the groups, with the number of their claims."""
     links = (
-        f"[{QUESTIONS[key]}](#{key or 'other'}) {len(group)}"
+        f"[{QUESTIONS.get(key, LINKED)}](#{key or 'other'}) {len(group)}"
         for key, group in groups.items()
-        if group and key in QUESTIONS
+        if group
     )
     st.markdown("\n".join(f"* {link}" for link in links))
 

@@ -110,8 +110,9 @@ def reach(page_maps: Maps, drawn: list[Map]) -> None:
 
 EDGES = (
     "The largest [[rate|learning rate]] of those tried at which half of the [[seed|seeds]] train, and in "
-    "brackets between what rates the own limit of each seed lies{}. ≥: no larger rate was tried. With more "
-    "than {} steps more may train, above all where the loss still fell."
+    "brackets between what rates the own limit of each seed lies{}. ≥: no larger rate was tried. None from a "
+    "rate up: no lower one was tried. With more than {} steps more may train, above all where the loss still "
+    "fell."
 )
 
 

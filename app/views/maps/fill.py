@@ -34,10 +34,7 @@ MARKS = (
     "the loss still fell at the last step: what more steps would give was not measured. {}"
     "Point at a cell for its loss curves. Click it to open its run in the duel."
 )
-LINE = (
-    "The line ([[frontier]]) is the largest learning rate that trains: the loss comes at least half of the "
-    "way from chance to the [[floor]]. "
-)
+LINE = "The line ([[frontier]]) is the largest learning rate that trains. "
 """What is said of the frontier, where it is drawn."""
 
 

@@ -14,6 +14,7 @@ from normviz.runs.engines import computed_by
 from normviz.studies.maps.grid import SweepError
 from normviz.studies.maps.layout import maps, spanned
 from normviz.studies.maps.link import caption
+from normviz.studies.maps.points import TRAINS
 from normviz.studies.maps.summary import table
 
 from ...session import address
@@ -32,6 +33,7 @@ def page() -> None:
     address.show(page_maps.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
+    st.caption(TRAINS)
     glossary.line(
         "placement",
         "depth",

@@ -46,6 +46,7 @@ from .properties import (
     deepest,
     depth,
     gradient,
+    reach,
     warm_up,
 )
 
@@ -206,6 +207,7 @@ def _ends() -> Finding:
         parts.append(
             f"{where} in {SCHEMES.label(scheme)}, whose gradient at the embedding is {gain.median:.2g} "
             f"({gain.low:.2g} to {gain.high:.2g}) times that after the last block"
+            + ("" if it.trained else f", and which trained at none of {tried(it.rates)}")
         )
     said = "; ".join(parts)
     return Finding(
@@ -227,7 +229,8 @@ def _carries() -> Finding:
     best = [
         (blocks, it.best)
         for blocks in depths()
-        if (it := measured(map_of(blocks), "pre", depth=blocks, warmup=0)) and it.compared("trains")
+        if (it := measured(map_of(blocks), "pre", depth=blocks, warmup=0))
+        and it.compared("trained and settled")
     ]
     (shallow, first), (deep, last) = best[0], best[-1]
     return Finding(
@@ -341,8 +344,8 @@ def _normless() -> Finding:
     last = max(by_depth(MAP, "none"))
     word = "No" if not most else "Yes" if most == last else "Only in shallow models"
     return Finding(
-        f"{word}: at the best of the rates tried up to {most} of up to {last} blocks train without a norm, "
-        f"and up to {pre} with Pre-LN ({conditions(MAP).replace('LayerNorm', 'LayerNorm in Pre-LN')}).",
+        f"{word}: without a norm {reach(MAP, 'none')}; with Pre-LN up to {pre} "
+        f"({conditions(MAP).replace('LayerNorm', 'LayerNorm in Pre-LN')}).",
         map_address(MAP),
     )
 

@@ -25,7 +25,7 @@ from ...runs.archive import load
 from ...runs.statistics import Spread, spread
 from ...studies.maps.grid import Cell
 from ...studies.maps.link import standard
-from ...studies.maps.points import Point, point
+from ...studies.maps.points import TRAINS, Point, point
 from ...studies.maps.standard import MAPS
 from ...studies.maps.summary import mark, trains
 from .answers import GUESSES
@@ -150,10 +150,15 @@ def tried(rates: Iterable[float]) -> str:
 # A placement in one setting, over the learning rates of a map.
 
 
-Mark = Literal["trains", "does not train", "still falling", "not settled"]
+Mark = Literal["trained and settled", "did not train", "still falling", "not settled"]
 """What came of a placement at a learning rate, by most seeds; the first two are of runs that settled."""
 MARKS: tuple[Mark, ...] = get_args(Mark)
 SETTLED = MARKS[:2]
+TERMS = (
+    f"{TRAINS} A rate has settled unless most of its seeds still fell at the last step, or are too noisy to "
+    "judge."
+)
+"""What the words of the marks mean."""
 
 
 def _mark(seeds: Sequence[Point]) -> Mark:
@@ -162,7 +167,7 @@ def _mark(seeds: Sequence[Point]) -> Mark:
         return "still falling"
     if 2 * sum(point.kind == "not settled" for point in seeds) > len(seeds):
         return "not settled"
-    return "trains" if trains(seeds) else "does not train"
+    return "trained and settled" if trains(seeds) else "did not train"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +194,10 @@ class Measured:
 
     @cached_property
     def best(self) -> float:
-        """The rate of the lowest median loss, of the compared rates at which it trains; where it trains
-        at none of them, of all rates."""
+        """The rate of the lowest median loss, of the compared rates at which it trained and settled; where
+        there is none of them, of all rates."""
         return min(
-            self.compared("trains") or self.rates,
+            self.compared("trained and settled") or self.rates,
             key=lambda lr: median(s.point.capped for s in self.rates[lr]),
         )
 

@@ -20,10 +20,21 @@ from ...catalog.models import Model, census
 from ...formats import listed
 from ...limits import MAX_LANES
 from ...runs.statistics import Comparison, compare, interval
-from ...studies.claims.records.quality import EQUAL
+from ...studies.claims.records.quality import EQUAL, SMALL
 from ...studies.maps.link import standard
 from .answers import GUESSES, MODERN, Answers, map_of, measured_at
-from .facts import SETTLED, Finding, Mark, Measured, duel_address, measured, norms, setting, users
+from .facts import (
+    SETTLED,
+    Finding,
+    Mark,
+    Measured,
+    duel_address,
+    measured,
+    norms,
+    norms_a_block,
+    setting,
+    users,
+)
 from .properties import ClaimLine, claims_about, cost, gradient, loss, rates, stream, used
 
 
@@ -55,9 +66,9 @@ class Guide:
     """What the page answers.
 
     scope      the models, rates and losses that it is about, in a few words
-    headline   the answer in a few words, `differs` what its placements differ in at higher rates, if
-               anything (for an existing model the answer from scratch), `why` the numbers, `others` what the
-               rest lack
+    headline   the answer in a few words, `choice` which of its placements have the fewest norms, `differs`
+               what they differ in at higher rates, if anything (for an existing model the answer from
+               scratch), `why` the numbers, `others` what the rest lack
     limits     the models in all their settings, and what was not measured
     duel       address of the duel of the picks at one learning rate; empty with fewer than two
     compares   what that duel compares, in a few words
@@ -65,6 +76,7 @@ class Guide:
 
     scope: str
     headline: str
+    choice: str
     differs: str
     why: str
     others: str
@@ -82,20 +94,20 @@ def guide(answers: Answers) -> Guide:
     able = [
         candidate.scheme
         for candidate in (*order.tied, *order.behind)
-        if candidate.compared("trains")
+        if candidate.compared("trained and settled")
     ]
     most = max(able, key=lambda scheme: len(users(scheme)), default="")
     chosen = dict.fromkeys([*first, *(candidate.scheme for candidate in order.tied), most])
     picks = tuple(_pick(scheme, answers, order, most, own) for scheme in filter(None, chosen))
     shown_in_duel = [p for p in picks if p.measured][:MAX_LANES]
     if own is not None:
-        (headline, why), others = _keep(own), ""
+        (headline, why), choice, others = _keep(own), "", ""
         differs = f"Trained from scratch: {order.headline[0].lower()}{order.headline[1:]}."
     else:
-        headline, why = order.headline, _why(order)
+        headline, choice, why = order.headline, order.choice, _why(order)
         differs, others = order.differs, order.others
     return Guide(
-        scope(answers), headline, differs, why, others, tuple(_limits(answers, own)), picks,
+        scope(answers), headline, choice, differs, why, others, tuple(_limits(answers, own)), picks,
         _duel([p.measured for p in shown_in_duel if p.measured]),
         listed([p.label for p in shown_in_duel]),
     )  # fmt: skip
@@ -119,10 +131,24 @@ class Order:
         """The answer in a few words."""
         names = [SCHEMES.label(candidate.scheme) for candidate in self.tied]
         if not names:
-            return "None of them trains at this size"
+            return "None of them trained and settled at this size"
         if len(names) == 1:
             return f"Lowest loss at this size: {names[0]}"
         return f"No difference in training loss measured at this size: {listed(names)}"
+
+    @property
+    def choice(self) -> str:
+        """Which of several `tied` have the fewest norms, in a sentence; "" for one."""
+        if len(self.tied) < 2:
+            return ""
+        free = "These losses leave the choice between them free"
+        norms = {SCHEMES.label(it.scheme): norms_a_block(it.scheme) for it in self.tied}
+        fewest = min(norms.values())
+        fewer = [name for name, n in norms.items() if n == fewest]
+        if len(fewer) == len(norms):
+            return f"{free}, and each has {fewest} norms a block."
+        have = "have" if len(fewer) > 1 else "has"
+        return f"{free}; {listed(fewer)} {have} the fewest norms, {fewest} a block."
 
     @property
     def differs(self) -> str:
@@ -149,12 +175,12 @@ def ordered(key: str, depth: int, is_tuned: bool) -> Order:
     """The placements of a map at one depth, by the rule."""
     candidates = [measured(key, scheme, depth=depth, warmup=0) for scheme in _schemes(key)]
     tried = [candidate for candidate in candidates if candidate is not None]
-    able = [candidate for candidate in tried if candidate.compared("trains")]
+    able = [candidate for candidate in tried if candidate.compared("trained and settled")]
     over: tuple[float, ...] = ()
     if able and not is_tuned:
-        fewest = min(len(candidate.compared("does not train")) for candidate in able)
+        fewest = min(len(candidate.compared("did not train")) for candidate in able)
         able = [
-            candidate for candidate in able if len(candidate.compared("does not train")) == fewest
+            candidate for candidate in able if len(candidate.compared("did not train")) == fewest
         ]
         over = tuple(
             lr for lr in GUESSES if all(candidate.marks[lr] in SETTLED for candidate in able)
@@ -167,8 +193,8 @@ def ordered(key: str, depth: int, is_tuned: bool) -> Order:
     def lack(candidate: Measured) -> str:
         if candidate in gaps:
             return f"{_gap(gaps[candidate])} nats above {SCHEMES.label(able[0].scheme)}"
-        if candidate.compared("trains"):
-            return f"did not train at {_at(candidate.compared('does not train'))}"
+        if candidate.compared("trained and settled"):
+            return f"did not train at {_at(candidate.compared('did not train'))}"
         return f"trained and settled at none of {_at(GUESSES)}"
 
     return Order(over, tuple(tied), {it: lack(it) for it in tried if it not in tied})
@@ -211,13 +237,9 @@ def _keep(own: Model) -> tuple[str, str]:
     )
 
 
-DID: Mapping[Mark, str] = {"trains": "trained", "does not train": "did not train"}
-"""What is said of the marks in SETTLED."""
-
-
 def _differs(tied: Sequence[Measured]) -> str:
-    """Which tied placements train and which do not at rates above the best one of each, in a sentence; ""
-    if they do not differ. What still fell is left out: it says nothing."""
+    """Which tied placements trained and settled and which did not train at rates above the best one of each,
+    in a sentence; "" if they do not differ. What still fell is left out: it says nothing."""
     if len(tied) < 2:
         return ""
     best = max(candidate.best for candidate in tied)
@@ -229,7 +251,7 @@ def _differs(tied: Sequence[Measured]) -> str:
     groups: dict[str, list[str]] = defaultdict(list)
     for candidate in tied:
         at = {word: [lr for lr in above if candidate.marks[lr] == word] for word in SETTLED}
-        if what := [f"{did} at {_at(at[word])}" for word, did in DID.items() if at[word]]:
+        if what := [f"{word} at {_at(at[word])}" for word in SETTLED if at[word]]:
             groups[listed(what)].append(SCHEMES.label(candidate.scheme))
     parts = "; ".join(f"{listed(names)} {what}" for what, names in groups.items())
     return f"Above their best rates they differ: {parts}." if above else ""
@@ -240,10 +262,10 @@ def _why(order: Order) -> str:
         return "No placement trained and settled at any of these rates."
     means = listed([f"{SCHEMES.label(it.scheme)} {_mean(it, order.rates)}" for it in order.tied])
     if order.rates:
-        fails, of = len(order.tied[0].compared("does not train")), len(GUESSES)
+        fails, of = len(order.tied[0].compared("did not train")), len(GUESSES)
         mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
         sentence = (
-            f"Without tuning: failed at {fails or 'none'} of the {of} rates; {mean} at which all of them "
+            f"Without tuning: they did not train at {fails} of the {of} rates; {mean} at which all of them "
             f"settled ({_at(order.rates)}), in nats: {means}."
         )
     else:
@@ -253,7 +275,8 @@ def _why(order: Order) -> str:
     sentence += f" In brackets: 95 % intervals over {len(order.tied[0].losses)} seeds."
     if len(order.tied) > 1:
         sentence += (
-            f" No difference: below {EQUAL:g} nats, or its interval over paired seeds holds zero."
+            f" No difference: below {EQUAL:g} nats, or its interval over paired seeds holds zero. That limit "
+            f"is this page's own; claims have theirs, some {SMALL:g}."
         )
     return sentence
 
@@ -275,7 +298,7 @@ def _pick(scheme: str, answers: Answers, order: Order, most: str, own: Model | N
     lines = tuple(
         (label, None if candidate is None else read(candidate))
         for label, read in (
-            ("Trains at", rates), ("Loss", loss), ("Stream", stream), ("Gradient", gradient)
+            ("Rates", rates), ("Loss", loss), ("Stream", stream), ("Gradient", gradient)
         )
     )  # fmt: skip
     lines += (("Cost", cost(scheme)), ("Used by", used(scheme)))

@@ -6,6 +6,7 @@ shipped map, the census, or the norm cost; None where nothing that ships measure
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +14,7 @@ from functools import cache
 from ...catalog import INITS, SCHEMES
 from ...catalog.models import census
 from ...catalog.registry import Registry
+from ...formats import listed
 from ...runs.statistics import Spread
 from ...studies.claims import CLAIMS, Claim
 from ...studies.claims.sentences import chip
@@ -72,21 +74,25 @@ def claim_line(key: str) -> ClaimLine:
 
 
 def rates(measurement: Measured) -> Finding:
-    """At how many of the rates tried it trains and settled, and what came of the others."""
-    tried = list(measurement.rates)
-    at = {word: [f"{lr:g}" for lr in tried if measurement.marks[lr] == word] for word in MARKS}
-    words = f"{len(at['trains'])} of {len(tried)} learning rates from {tried[0]:g} to {tried[-1]:g}"
-    if len(at["does not train"]) < len(tried):
-        for word in MARKS[1:]:
-            why = "not" if word == "does not train" else word
-            words += f"; {why} at {', '.join(at[word])}" if at[word] else ""
+    """At how many of the rates tried it trained and settled, and what came of the others."""
+    marks = measurement.marks
+    at = {word: [f"{lr:g}" for lr, mark in marks.items() if mark == word] for word in MARKS}
+    words = f"{MARKS[0]} at {len(at[MARKS[0]]) or 'none'} of {tried(marks)}"
+    if len(at["did not train"]) < len(marks):
+        words += "".join(f"; {word} at {', '.join(at[word])}" for word in MARKS[1:] if at[word])
     return Finding(words, map_address(measurement.map))
 
 
 def loss(measurement: Measured) -> Finding:
-    """Its final loss at its best rate, and the lowest that can be reached."""
-    floor = measurement.at_best[0].point.floor
-    words = f"{_span(measurement.loss, '.2f')} nats at its best rate, {measurement.best:g}"
+    """Its final loss at its best rate, and the lowest that can be reached. Where it trained at no rate, its
+    lowest loss beside chance."""
+    first = measurement.at_best[0].point
+    floor, words = first.floor, f"{_span(measurement.loss, '.2f')} nats"
+    if measurement.trained:
+        words += f" at its best rate, {measurement.best:g}"
+    else:
+        none = f"trained at none of {tried(measurement.rates)}"
+        words = f"{none}: {words} at the lowest, chance {first.chance:.2f}"
     return Finding(
         words + ("" if floor is None else f"; floor {floor:.2f}"),
         duel_address([measurement.config]),
@@ -205,6 +211,24 @@ def deepest(key: str, scheme: str) -> int | None:
     return max((d for d, it in found.items() if it.trained), default=0) if found else None
 
 
+def reach(key: str, scheme: str) -> str:
+    """Up to how many blocks it trains at some of the rates tried, which those are at each depth, and where it
+    still fell in deeper models: "up to 8 of 96 blocks (2, 4 and 8 blocks: 7 rates from 0.0001 to 0.1; 24 and
+    96 blocks: 4 rates from 0.001 to 0.03), still falling with 32 blocks at 0.0001"."""
+    found, most = by_depth(key, scheme), deepest(key, scheme) or 0
+    ran, fell = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for blocks, it in found.items():
+        ran[tried(it.rates)].append(str(blocks))
+        at = [f"{lr:g}" for lr, mark in it.marks.items() if mark == "still falling"]
+        if at and blocks > most:
+            fell[listed(at)].append(str(blocks))
+    of = f" of {max(found)} blocks" if most < max(found) else " blocks, the deepest tried"
+    at_each = "; ".join(f"{listed(blocks)} blocks: {words}" for words, blocks in ran.items())
+    rates_tried = at_each if len(ran) > 1 else next(iter(ran))
+    falls = " and ".join(f"with {listed(blocks)} blocks at {at}" for at, blocks in fell.items())
+    return f"up to {most}{of} ({rates_tried}){', still falling ' * bool(falls)}{falls}"
+
+
 def depth(scheme: str) -> Finding | None:
     """The deepest stack that trains at some of the rates tried, in each setting that was run."""
     parts, where, shared = [], "", ""
@@ -212,9 +236,7 @@ def depth(scheme: str) -> Finding | None:
         if (most := deepest(key, scheme)) is None:
             continue
         found, init = by_depth(key, scheme), INITS.label(standard(key).grid.base.init)
-        of = f" of {max(found)} blocks" if most < max(found) else " blocks, the deepest tried"
-        at = f", at the best of {tried(found[most].rates)}" if most else ""
-        parts.append(f"{init} initialisation: up to {most}{of}{at}")
+        parts.append(f"{init} initialisation: {reach(key, scheme)}")
         where, shared = map_address(found[most].map if most else key), conditions(key, init=False)
     return Finding(f"{'; '.join(parts)} ({shared})", where) if parts else None
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...config import SETTINGS, RunConfig
 from ...runs import Recording
-from ...runs.verdict import WINDOW, running_mean
+from ...runs.verdict import WINDOW, running_mean, still_falls
 from ...training.schedule import lr_at
 from ..maps import Cell
 from ..maps.points import Point, point, trained_below
@@ -40,11 +40,13 @@ class CellResult:
         return point(self.cell, recording_of(self))
 
     def fallen(self) -> CellResult:
-        """The same, down at the floor (0 where none is known) if it still fell at its end.
+        """The same, down at the floor (0 where none is known) if it still fell at its end, so fast that more
+        steps matter.
 
         A run whose learning rate came down to a tenth of its peak has ended by its own plan.
         """
-        if self.recording is None or not self.point.falling:
+        run = self.recording
+        if run is None or self.point.is_lost or not still_falls(run.losses, run.chance):
             return self
         peak = max(lr_at(self.config, step) for step in range(self.config.steps))
         if lr_at(self.config, self.config.steps - 1) < peak / 10:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...runs import Recording
 from ...runs.store import Store
-from ...runs.verdict import HALF, NEAR_CHANCE, still_falls
+from ...runs.verdict import HALF, NEAR_CHANCE
 from .drive import found
 from .grid import Cell, Grid
 
@@ -21,7 +21,7 @@ class Point:
     steps     how many it made
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
-    falling   its loss still fell at its end, so fast that more steps matter
+    falling   its verdict says that its loss still fell at its last step (`Verdict.falls`)
     engine    the engine that computed its steps, "tape" or "eager"
     """
 
@@ -41,11 +41,6 @@ class Point:
     def is_lost(self) -> bool:
         """Whether it diverged."""
         return self.kind == "diverged"
-
-    @property
-    def still_falls(self) -> bool:
-        """Whether its loss surely fell at its end, however slowly."""
-        return self.falling or self.kind == "still falling"
 
     @property
     def final(self) -> float:
@@ -68,6 +63,13 @@ class Point:
         return self.capped <= trained_below(self.chance, self.floor)
 
 
+TRAINS = (
+    "A run trains if its loss comes at least half of the way from chance to the floor (where no floor is "
+    f"known, {NEAR_CHANCE:.0%} below chance); of several seeds the median counts."
+)
+"""What "trains" means, as pages say it."""
+
+
 def trained_below(chance: float, floor: float | None) -> float:
     """The loss up to which a run counts as one that trains."""
     return chance * (1 - NEAR_CHANCE) if floor is None else chance - HALF * (chance - floor)
@@ -79,8 +81,7 @@ def point(cell: Cell, recording: Recording) -> Point:
     return Point(
         cell, verdict.kind, verdict.sentence, len(recording.steps), recording.final,
         float(recording.losses[0]), recording.chance, recording.floor,
-        verdict.kind != "diverged" and still_falls(recording.losses, recording.chance),
-        recording.seconds, recording.started.engine if recording.started else "eager",
+        verdict.falls, recording.seconds, recording.started.engine if recording.started else "eager",
     )  # fmt: skip
 
 

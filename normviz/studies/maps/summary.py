@@ -54,6 +54,7 @@ class Edge:
     """Up to which of the learning rates tried half of the seeds train at a place.
 
     rate     the largest at which the median over seeds trains; None where it trains at none
+    lowest   the lowest that was tried
     low      the smallest of the seeds' own largest rates; None where some seed trains at none
     high     the next rate above the largest of them; None where no larger one was tried
     falling  the rates at which it does not train and most seeds still fell: too few steps to tell
@@ -68,13 +69,14 @@ class Edge:
     high: float | None
     falling: tuple[float, ...]
     steps: int
+    lowest: float
 
     @property
     def text(self) -> str:
         """ "0.01 (0.003 to 0.03)": the rate, and between what the own limit of each seed lies. That is an
         interval for the limit of half of all seeds, with the confidence `Spread.coverage`."""
         if self.rate is None:
-            return f"none in {self.steps} steps{self.slow}"
+            return f"none from {self.lowest:g} up in {self.steps} steps{self.slow}"
         if self.is_last and self.low == self.rate:
             return f"≥ {self.rate:g}"
         low = "none" if self.low is None else f"{self.low:g}"
@@ -124,7 +126,7 @@ def _sensitivity(
         best_rate=min(rates, key=lambda rate: median(p.capped for p in at[rate])),
         excess=None if floor is None else spread([best - floor for best in bests]),
         fails=all(best > trained_below(flat[0].chance, floor) for best in bests),
-        falling=tuple(r for r in rates if sum(p.still_falls for p in at[r]) * 2 > len(at[r])),
+        falling=tuple(r for r in rates if sum(p.falling for p in at[r]) * 2 > len(at[r])),
         diverged=sum(p.is_lost for p in flat),
     )
 
@@ -157,7 +159,7 @@ def _edge(place: Place, points: Sequence[Point]) -> Edge:
     return Edge(
         place, rate, rate == max(rates), min(limits.values()) or None,
         min((lr for lr in rates if lr > max(limits.values())), default=None), tuple(sorted(falling)),
-        points[0].cell.config.steps,
+        points[0].cell.config.steps, min(rates),
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def trains(seeds: Sequence[Point]) -> bool:
 
 def mark(seeds: Sequence[Point]) -> str:
     """What a cell of a map is marked with: diverged or falling, where most seeds are; else nothing."""
-    marks = ["diverged" if p.is_lost else "falling" if p.still_falls else "" for p in seeds]
+    marks = ["diverged" if p.is_lost else "falling" if p.falling else "" for p in seeds]
     return next((m for m in ("diverged", "falling") if 2 * marks.count(m) > len(marks)), "")
 
 
@@ -213,7 +215,7 @@ def edge_words(grid: Grid, edge: Edge) -> str:
     where = f"{place_name(grid, edge.place)}: " if edge.place else ""
     if edge.rate is None:
         most = "most seeds train" if grid.seeds > 1 else "trains"
-        return f"{where}{most} at no rate tried in {edge.steps} steps{edge.slow}"
+        return f"{where}{most} at no rate tried from {edge.lowest:g} up in {edge.steps} steps{edge.slow}"
     return (
         f"{where}{'half of the seeds train' if grid.seeds > 1 else 'trains'} up to lr {edge.text}"
     )
@@ -315,7 +317,7 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
             "chance": point.chance,
             "floor": float("nan") if point.floor is None else point.floor,
             "excess": float("nan") if point.floor is None else point.final - point.floor,
-            "falling": point.still_falls,
+            "falling": point.falling,
             "seconds": point.seconds,
         }
         for point in points

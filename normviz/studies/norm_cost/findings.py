@@ -102,7 +102,7 @@ def _claims(measurement: Measurement, row: Row) -> str:
 def _by_hand(measurement: Measurement) -> str:
     """Compare both as models without fused kernels have them."""
     rms, ln = (measurement.row(f"{norm}_hand", "step").ratio for norm in (LIBRARY, REFERENCE))
-    less = 100 * (1 - rms.median / ln.median)
+    less = 100 * (1 - round(rms.median, _digits(rms)) / round(ln.median, _digits(ln)))  # as printed
     words = f"{abs(less):.1f} % {'less' if less > 0 else 'more'}"
     words = "not distinguishable" if rms.overlaps(ln) else words
     return (
@@ -119,9 +119,13 @@ def _kernels(row: Row) -> str:
     return f"{row.kernels} kernel{'s' * (row.kernels != 1)}"
 
 
+def _digits(ratio: Ratio) -> int:
+    return 3 if 0.8 < ratio.median < 1.25 else 2
+
+
 def interval(ratio: Ratio) -> str:
     """Median and interval: "1.03 (1.02 to 1.04)", with digits by its size."""
-    digits = 3 if 0.8 < ratio.median < 1.25 else 2
+    digits = _digits(ratio)
     return f"{ratio.median:.{digits}f} ({ratio.low:.{digits}f} to {ratio.high:.{digits}f})"
 
 

@@ -88,11 +88,11 @@ def test_the_frontier_is_the_largest_rate_that_trains() -> None:
     assert (one.x, one.y, one.frontier) == ("depth", "learning rate", (2, 1, None))
     assert "rate that trains in these steps by depth: 2: 0.1, 8: 0.01, 32: none." in finding(one)
     assert edge_rows(grid, points, "depth") == {
-        "": {"2": "≥ 0.1", "8": "0.01 (0.01 to 0.1)", "32": "none in 200 steps"}
+        "": {"2": "≥ 0.1", "8": "0.01 (0.01 to 0.1)", "32": "none from 0.001 up in 200 steps"}
     }
     said = report(grid, points)
     assert "depth 8: trains up to lr 0.01 (0.01 to 0.1)" in said
-    assert "depth 32: trains at no rate tried in 200 steps" in said
+    assert "depth 32: trains at no rate tried from 0.001 up in 200 steps" in said
 
 
 def test_a_limit_has_the_range_of_its_seeds_own_limits() -> None:
@@ -104,7 +104,7 @@ def test_a_limit_has_the_range_of_its_seeds_own_limits() -> None:
         ((0.0, 1e-2, 1e-2), "0.01 (none to 0.1)"),
         ((1e-2, 1e-1, 1e-1), "≥ 0.1 (0.01 to more)"),
         ((1e-1, 1e-1, 1e-1), "≥ 0.1"),
-        ((0.0, 0.0, 1e-2), "none in 200 steps"),
+        ((0.0, 0.0, 1e-2), "none from 0.001 up in 200 steps"),
     ):
         points = [
             made(cell, 1.2 if cell.config.lr <= limits[cell.seed] else 3.3) for cell in grid.cells
@@ -125,8 +125,9 @@ def test_a_limit_says_at_which_rates_runs_only_lacked_steps() -> None:
     points[0] = made(points[0].cell, 3.2, falling=True)
     (edge,) = frontier(grid, points)
     assert edge.falling == (1e-3,)
-    assert edge.text == "none in 200 steps, still falling at 0.001"
-    assert "trains at no rate tried in 200 steps, still falling at 0.001" in report(grid, points)
+    assert edge.text == "none from 0.001 up in 200 steps, still falling at 0.001"
+    said = "trains at no rate tried from 0.001 up in 200 steps, still falling at 0.001"
+    assert said in report(grid, points)
     points[1] = made(points[1].cell, 1.2)
     assert frontier(grid, points)[0].text == "0.01 (0.01 to 0.1)"
 
