@@ -139,8 +139,8 @@ export const panel = {
     const select = this.find(".nv-probe");
     select.replaceChildren(...grouped(probes));
     select.value = probe;
-    const { label, definition, source } = probes.find((each) => each.key === probe);
-    this.title = label;
+    const { title, definition, source } = probes.find((each) => each.key === probe);
+    this.title = title;
     this.views();
     this.find(".nv-definition").replaceChildren(`${definition} (`, ...cited(source), ")", lacking && ` ${lacking}`);
   },

@@ -288,6 +288,7 @@ def choices(keys: Sequence[str], elsewhere: bool = False) -> list[dict[str, str]
         {
             "key": r.key,
             "label": r.label,
+            "title": r.title,
             "group": r.group or "",
             "definition": r.whole if elsewhere else r.definition,
             "source": r.source,

@@ -28,7 +28,7 @@ def test_opens_with_the_finished_hero_and_replays(page: Open) -> None:
     at = page()
     first, second = chips(at)
     assert "learned: loss 1." in first
-    assert "at chance so far" in second
+    assert "at chance" in second
     assert len(runs(at)) == 2 and shown(at)["start"] == "replay"
 
 

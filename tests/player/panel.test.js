@@ -20,10 +20,11 @@ test("quantities without a group come first, the others under the heading of the
 test("the definition says which lane has no values of the quantity", () => {
   const parts = { ".nv-probe": element("select"), ".nv-definition": element() };
   const it = { ...panel, find: (name) => parts[name], views() {} };
-  const probes = [{ key: "a", label: "A", group: "", definition: "What it is.", source: "NormViz" }];
+  const probes = [{ key: "a", label: "A", title: "1 - a", group: "", definition: "What it is.", source: "NormViz" }];
   it.choices(probes, "a", "B has no values of it.");
   assert.equal(parts[".nv-definition"].children.at(-1), " B has no values of it.");
   assert.equal(parts[".nv-probe"].value, "a");
+  assert.equal(it.title, "1 - a");  // what is drawn
 });
 
 test("the readout has each lane's loss at the step, and the picked layer", () => {
