@@ -27,6 +27,8 @@ text.on { fill: #fff; font-weight: 600; }
 """
 NORM, BOX, LEAST = 46, 96, 5
 """Widths of a norm and of a branch, and the least distance between them."""
+LEAD = 76
+"""Width of what is before the first block: the embedding's norm."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,17 @@ def block(
         words += _words(d, s, part, WIDTH * i)
         if not beside:
             words.append(f'<text x="{part.join:g}" y="{STREAM + 24}">sum</text>')
-    stream = "".join(f'<path d="M0 {STREAM + 5 * i}H{width}"/>' for i in range(beside + 1))
+    lead = LEAD if scheme.embed_norm and has_norm else 0
+    if lead:
+        is_new = before and not SCHEMES[before].embed_norm
+        lines.append(f'<path d="M0 0V{HEIGHT - 20}" stroke-dasharray="3 3" stroke-width="1"/>')
+        shapes.append(_norm(-LEAD / 2 - 4, STREAM, color, False, "new" if is_new else ""))
+        words.append(f'<text x="{-LEAD / 2 - 4:g}" y="{HEIGHT - 5}">embedding</text>')
+    stream = "".join(f'<path d="M{-lead} {STREAM + 5 * i}H{width}"/>' for i in range(beside + 1))
     times = f"× {depth} blocks" if depth > 1 else "1 block"
     words.append(f'<text class="start" x="3" y="{HEIGHT - 5}">{times}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-lead} 0 {width + lead} {HEIGHT}" width="{width + lead}" '
         f'height="{HEIGHT}" fill="none" stroke-width="2" font-family="system-ui, sans-serif" '
         f'font-size="{14 if small else 13}"><style>{STYLE.replace("INK", ink)}</style>'
         f'<g stroke="{INK}">{stream}{"".join(lines)}</g>{"".join(shapes)}{"".join(words)}</svg>'
