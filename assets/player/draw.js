@@ -104,13 +104,14 @@ export const drawing = {
 
   // The loss chart's title.
   nameLoss() {
-    this.head("loss", "Training loss", this.curves());
+    const inNats = this.lanes.some(({ about }) => about.unit?.startsWith("nats"));
+    this.head("loss", "Training loss", `${inNats ? "nats; " : ""}${this.curves()}`);
   },
 
   // Which curve is which.
   curves() {
-    const trend = this.trend() ? "; thick: trend" : "";
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin: held-out" : "";
+    const trend = this.trend() ? "; thick line: trend" : "";
+    const heldOut = this.sets.loss?.held_out?.length ? "; thin line: unseen data" : "";
     return `${this.seeds()}${trend}${heldOut}`;
   },
 

@@ -210,4 +210,4 @@ def _moved(configs: Sequence[RunConfig]) -> str:
 def _start(lanes: list[page_lanes.Lane]) -> str:
     """The initialisation, where all lanes have the same: a lane's name says another one."""
     inits = {lane.config.init for lane in lanes}
-    return f"{INITS.label(inits.pop())} [[init|init]]." if len(inits) == 1 else ""
+    return f"[[init|{INITS.label(inits.pop())} init]]." if len(inits) == 1 else ""
