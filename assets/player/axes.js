@@ -121,10 +121,10 @@ export function lossSets(lanes, [low, high]) {
 function levelRows(lanes, low) {
   const levels = new Map();
   for (const { chance, floor } of lanes) {
-    levels.set(`chance ${lossWords(chance)}`, [chance, false]);
+    levels.set(`chance: ${lossWords(chance)}`, [chance, false]);
     if (floor === null) continue;
     const outside = floor < low;
-    levels.set(`floor ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
+    levels.set(`floor: ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
   }
   const heads = lanes.filter(({ loss, steps }) => loss.length && loss.length < steps)
     .map(({ loss, steps, name }) => ({ head: loss.length / steps, name: nameWidth(name) }));
@@ -136,7 +136,7 @@ function levelRows(lanes, low) {
 }
 
 function nameWidth(label) {
-  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].length;
+  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].split(": ")[0].length;
   return (LETTER_WIDTH * Math.min(letters, NAME_LETTERS) + 2 * SHIFT) / NARROWEST;
 }
 

@@ -237,8 +237,9 @@ def _zoom() -> alt.Parameter:
 
 
 def _name(label: str) -> str:
-    """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A"."""
-    words = f"truncate(split(split({label}, ', ')[0], ' (')[0], {NAME_LETTERS})"
+    """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A". Of "A Own:
+    in + out" it is "A Own"."""
+    words = f"truncate(split(split(split({label}, ', ')[0], ' (')[0], ': ')[0], {NAME_LETTERS})"
     return (
         f"{CONTAINER_WIDTH} > 0 && {CONTAINER_WIDTH} < {NAMED} ? split({label}, ' ')[0] : {words}"
     )
@@ -384,12 +385,12 @@ def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
     has run a part of its steps."""
     runs = [lane.recording for lane in lanes]
     known = [run.chance for run in runs if isfinite(run.chance)]
-    levels = {(f"chance {formats.loss(chance)}", chance, False) for chance in known}
+    levels = {(f"chance: {formats.loss(chance)}", chance, False) for chance in known}
     for run in runs:
         if run.floor is not None:
             outside = run.floor < domain[0]
             below = " (below the axis)" if outside else ""
-            levels.add((f"floor {formats.loss(run.floor)}{below}", run.floor, not outside))
+            levels.add((f"floor: {formats.loss(run.floor)}{below}", run.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     heads = [
@@ -410,7 +411,7 @@ def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
 
 def _name_width(label: str) -> float:
     """The width of a name at a line's end (see `_name`), as a share of the narrowest steps."""
-    name = " ".join(label.split()).split(", ")[0].split(" (")[0]
+    name = " ".join(label.split()).split(", ")[0].split(" (")[0].split(": ")[0]
     return (LETTER_WIDTH * min(len(name), NAME_LETTERS) + 2 * SHIFT) / NARROWEST
 
 

@@ -280,7 +280,7 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
         ]  # fmt: skip
         boxes = words(loss.chart(lanes), loss.NAMED)
         assert sum(text.startswith("rate") for text in boxes) == (2 if ran == STEPS else 0)
-        shown[label] += "chance 3.30" in boxes
+        shown[label] += "chance: 3.30" in boxes
         for (one, a), (other, b) in combinations(boxes.items(), 2):
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
             assert apart, (ran, one, a, other, b)
@@ -364,7 +364,7 @@ def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
     texts = {r["text"] for r in loss.fixed(lanes, axis(lanes))["levels"]}
-    assert texts == {"chance 3.30", "chance 2.20", "floor 1.00"}
+    assert texts == {"chance: 3.30", "chance: 2.20", "floor: 1.00"}
 
 
 # Bars

@@ -103,7 +103,10 @@ def block(
             f'<circle cx="{part.join:g}" cy="{STREAM}" r="9" fill="{INK}"/>'
             f'<path d="M{part.join - 5:g} {STREAM}h10M{part.join:g} {STREAM - 5}v10" stroke="#fff"/>'
         )
-        words.append(f'<text class="on" x="{middle:g}" y="{BRANCH + 5}">{escape(name)}</text>')
+        size = ' font-size="10"' if wide - NORM * inside < 8 * len(name) else ""
+        words.append(
+            f'<text class="on" x="{middle:g}" y="{BRANCH + 5}"{size}>{escape(name)}</text>'
+        )
         for slot, (x, y) in part.norms.items() if has_norm else ():
             shapes.append(
                 _norm(x, y, color, slot == "inner", stays.get((i, slot), before and "new"))
