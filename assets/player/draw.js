@@ -63,8 +63,8 @@ export const drawing = {
   },
 
   wholeCurves() {
-    const steps = this.lanes.map((lane) => lane.about.steps);
-    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], steps) };
+    const span = this.lanes.map((lane) => lane.about.span);
+    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], span) };
   },
 
   // Where the cursor stands on charts over the steps.
