@@ -187,7 +187,7 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
         opened(page, address, charts=4)
         assert page.locator("#nv-still").count() == 0
         assert moved(page) == []
-        assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN is at chance")
+        assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN ended at chance")
         assert "learned" in chip(page, 0)
         assert "at chance" in chip(page, 1)
         wait_for(lambda: bottom(page, ".nv-replay") <= 720 and box(page, ".blocks")[1] < 110)

@@ -27,7 +27,7 @@ text.on { fill: #fff; font-weight: 600; }
 """
 NORM, BOX, LEAST = 46, 96, 5
 """Widths of a norm and of a branch, and the least distance between them."""
-LEAD = 76
+LEAD = 84
 """Width of what is before the first block: the embedding's norm."""
 
 
@@ -118,8 +118,8 @@ def block(
     if lead:
         is_new = before and not SCHEMES[before].embed_norm
         lines.append(f'<path d="M0 0V{HEIGHT - 20}" stroke-dasharray="3 3" stroke-width="1"/>')
-        shapes.append(_norm(-LEAD / 2 - 4, STREAM, color, False, "new" if is_new else ""))
-        words.append(f'<text x="{-LEAD / 2 - 4:g}" y="{HEIGHT - 5}">embedding</text>')
+        shapes.append(_norm(-LEAD / 2, STREAM, color, False, "new" if is_new else ""))
+        words.append(f'<text x="{-LEAD / 2:g}" y="{STREAM - 22}">embedding</text>')
     stream = "".join(f'<path d="M{-lead} {STREAM + 5 * i}H{width}"/>' for i in range(beside + 1))
     times = f"× {depth} blocks" if depth > 1 else "1 block"
     words.append(f'<text class="start" x="3" y="{HEIGHT - 5}">{times}</text>')
