@@ -109,7 +109,7 @@ def entry(key: str) -> str:
 
 
 def short(name: str) -> str:
-    """ "B Own, warm-up 200" of a lane's name "B Own: in + out, warm-up 200", which moves what is beside it."""
+    """ "B Own, warm-up 200" of "B Own: in + out, warm-up 200": a long name would move what is beside it."""
     return re.sub(r"(?<=Own): [^,]*", "", name)
 
 
