@@ -125,8 +125,8 @@ def block(
     words.append(f'<text class="start" x="3" y="{HEIGHT - 5}">{times}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-lead} 0 {width + lead} '
-        f'{HEIGHT}" width="{width + lead}" height="{HEIGHT}" fill="none" stroke-width="2" font-family="system-ui, sans-serif" '
-        f'font-size="{14 if small else 13}"><style>{STYLE.replace("INK", ink)}</style>'
+        f'{HEIGHT}" width="{width + lead}" height="{HEIGHT}" fill="none" stroke-width="2" '
+        f'font-family="system-ui, sans-serif" font-size="{14 if small else 13}"><style>{STYLE.replace("INK", ink)}</style>'
         f'<g stroke="{INK}">{stream}{"".join(lines)}</g>{"".join(shapes)}{"".join(words)}</svg>'
     )
 
