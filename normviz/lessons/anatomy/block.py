@@ -127,7 +127,7 @@ def block(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-lead} 0 {width + lead} '
         f'{HEIGHT}" width="{width + lead}" height="{HEIGHT}" fill="none" stroke-width="2" '
         f'font-family="system-ui, sans-serif" font-size="{14 if small else 13}">'
-        f'<style>{STYLE.replace("INK", ink)}</style>'
+        f"<style>{STYLE.replace('INK', ink)}</style>"
         f'<g stroke="{INK}">{stream}{"".join(lines)}</g>{"".join(shapes)}{"".join(words)}</svg>'
     )
 
