@@ -110,8 +110,8 @@ export const drawing = {
 
   // Which curve is which.
   curves() {
-    const trend = this.trend() ? "; thick line: trend" : "";
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin line: unseen data" : "";
+    const trend = this.trend() ? "; thick: trend" : "";
+    const heldOut = this.sets.loss?.held_out?.length ? `; thin${trend ? "" : " line"}: unseen data` : "";
     return `${this.seeds()}${trend}${heldOut}`;
   },
 
