@@ -180,7 +180,7 @@ def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     at = "in the output head" if layer is None else f"first in layer {layer}"
     words = f"{at} ({where} not finite)"
     if where == "blow-up":  # a loss has no layer
-        outgrown = f"; stream above 100 times the embedding {at}"
+        outgrown = f"; stream blew up {at}"
         words = f"loss above 100 times chance{'' if layer is None else outgrown}"
     return Verdict("diverged", f"diverged at step {step}, {words}", step, layer)
 

@@ -207,8 +207,7 @@ WHERE = [
     (
         2,
         "blow-up",
-        "diverged at step 7, loss above 100 times chance; "
-        "stream above 100 times the embedding first in layer 2",
+        "diverged at step 7, loss above 100 times chance; stream blew up first in layer 2",
     ),
     (None, "blow-up", "diverged at step 7, loss above 100 times chance"),
 ]
