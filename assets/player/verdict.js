@@ -17,8 +17,8 @@ export function finalLoss(losses) {
 
 export function divergedVerdict({ step, layer, where }) {
   const at = layer === null ? "in the output head" : `first in layer ${layer}`;
-  const outgrown = layer === null ? "" : `; stream blew up ${at}`;
-  const words = where === "blow-up" ? `loss above 100 times chance${outgrown}` : `${at} (${where} not finite)`;
+  const began = layer === null ? "" : `; stream blew up ${at}`;
+  const words = where === "blow-up" ? `loss above 100 times chance${began}` : `${at} (${where} not finite)`;
   return { kind: "diverged", sentence: `diverged at step ${step}, ${words}`, step };
 }
 

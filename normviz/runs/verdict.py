@@ -180,8 +180,8 @@ def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     at = "in the output head" if layer is None else f"first in layer {layer}"
     words = f"{at} ({where} not finite)"
     if where == "blow-up":  # a loss has no layer
-        outgrown = f"; stream blew up {at}"
-        words = f"loss above 100 times chance{'' if layer is None else outgrown}"
+        began = "" if layer is None else f"; stream blew up {at}"
+        words = f"loss above 100 times chance{began}"
     return Verdict("diverged", f"diverged at step {step}, {words}", step, layer)
 
 

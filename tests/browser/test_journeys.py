@@ -503,6 +503,7 @@ def test_a_phone(browser: Browser, address: str) -> None:
         assert bottom(page, ".st-key-train button") <= 812
         assert page.locator(".blocks img:visible").count() == 2
         assert not page.locator(".st-key-knobs").is_visible()
+        assert not page.locator(".st-key-shortcuts").is_visible(), "there is no keyboard"
         page.locator(".sheet summary").click()
         page.locator(".st-key-knob_depth").wait_for()
         fits(page)
