@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from normviz.app.views.duel.own_placement import short
 from page_kit import Open, address, at_page, checked, duel, settings_open, words_of
 
 from normviz import RunConfig
-from normviz.app.views.duel.own_placement import short
 from normviz.links import encode
 from normviz.runs.store import Store
 
