@@ -6,7 +6,7 @@ import { digits, lossWords } from "./numbers.js";
 
 const REACH_DOWN = 6, REACH_UP = 3, STRIDE = 3, MARGIN = 1.1, MOST_DECADES = 6;
 const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROWS = 2;
-const LETTER_WIDTH = 6, SHIFT = 8, NARROWEST = 192, NAME_LETTERS = 15;
+const LONG = 300, LETTER_WIDTH = 6, SHIFT = 8, NARROWEST = 192, NAME_LETTERS = 15;
 const TOPS = [10, 100, 1e4, 1e6, 1e9, 1e12], BOTTOMS = [1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST];
 
 const tenTo = (e) => Number(`1e${e}`);
@@ -93,6 +93,14 @@ export function lossDomain(lanes) {
   return [bottoms.find((b) => b <= lowest) ?? LEAST, Math.max(...counted.map(topOf))];
 }
 
+// Steps of the axis; see `span` of loss.py.
+export function spanOf(lanes) {
+  let steps = Math.max(...lanes.map((lane) => lane.steps));
+  const taken = Math.max(...lanes.map(({ loss }) => loss.length));
+  for (let half = Math.ceil(steps / 2); half > LONG && half >= taken; half = Math.ceil(steps / 2)) steps = half;
+  return steps;
+}
+
 export function lossTicks([low, high], most = 7) {
   const from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
   let values = [];
@@ -107,27 +115,27 @@ export function lossTicks([low, high], most = 7) {
 // ------------------------------------------------------------------ rows that no cursor changes
 
 export function lossSets(lanes, [low, high]) {
-  const peaks = peakRows(lanes, high), row = peaks.length + Number(peaks.length > 0);
-  const rates = rateRows(lanes, row), used = new Set(rates.map((rate) => rate.row)).size;
+  const steps = spanOf(lanes), peaks = peakRows(lanes, steps, high), row = peaks.length + Number(peaks.length > 0);
+  const rates = rateRows(lanes, steps, row), used = new Set(rates.map((rate) => rate.row)).size;
   return {
-    levels: levelRows(lanes, low),
+    levels: levelRows(lanes, steps, low),
     held_out: lanes.flatMap(({ heldOut }, lane) => heldOut.map(([step, loss]) => ({ step, loss, lane }))),
     rates,
     peaks,
-    bad: badRows(lanes, [low, high], row + used),
+    bad: badRows(lanes, steps, [low, high], row + used),
   };
 }
 
-function levelRows(lanes, low) {
+function levelRows(lanes, steps, low) {
   const levels = new Map();
   for (const { chance, floor } of lanes) {
-    levels.set(`chance ${lossWords(chance)}`, [chance, false]);
+    levels.set(`chance: ${lossWords(chance)}`, [chance, false]);
     if (floor === null) continue;
     const outside = floor < low;
-    levels.set(`floor ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
+    levels.set(`floor: ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
   }
-  const heads = lanes.filter(({ loss, steps }) => loss.length && loss.length < steps)
-    .map(({ loss, steps, name }) => ({ head: loss.length / steps, name: nameWidth(name) }));
+  const heads = lanes.filter(({ loss }) => loss.length && loss.length < steps)
+    .map(({ loss, name }) => ({ head: loss.length / steps, name: nameWidth(name) }));
   return [...levels].sort(([a], [b]) => (a < b ? -1 : 1)).map(([text, [loss, under]]) => {
     const width = (LETTER_WIDTH * text.length + SHIFT) / NARROWEST;
     const left = heads.some(({ head, name }) => head + name > 1 - width), isHidden = left && heads.some(({ head }) => head < width);
@@ -136,11 +144,11 @@ function levelRows(lanes, low) {
 }
 
 function nameWidth(label) {
-  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].length;
+  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].split(": ")[0].length;
   return (LETTER_WIDTH * Math.min(letters, NAME_LETTERS) + 2 * SHIFT) / NARROWEST;
 }
 
-function rateRows(lanes, firstRow) {
+function rateRows(lanes, steps, firstRow) {
   const taken = new Map();
   for (const { short, edits, loss } of lanes) {
     for (const [step, lr] of edits) {
@@ -150,7 +158,6 @@ function rateRows(lanes, firstRow) {
       taken.get(key).who.push(short);
     }
   }
-  const steps = Math.max(...lanes.map((lane) => lane.steps));
   const starts = Array(RATE_ROWS).fill(Infinity);
   return [...taken.values()].sort((a, b) => b.step - a.step || b.lr - a.lr).map(({ step, lr, who }) => {
     const text = who.length === lanes.length ? `rate ${digits(lr)}` : `${who.join(", ")}: rate ${digits(lr)}`;
@@ -162,9 +169,9 @@ function rateRows(lanes, firstRow) {
   }).reverse();
 }
 
-function peakRows(lanes, top) {
+function peakRows(lanes, steps, top) {
   const peaks = [];
-  lanes.forEach(({ loss, steps }, lane) => {
+  lanes.forEach(({ loss }, lane) => {
     let peak = -1;
     loss.forEach((value, step) => { if (Number.isFinite(value) && value > top && (peak < 0 || value > loss[peak])) peak = step; });
     if (peak >= 0) peaks.push({ lane, ...beside(peak, peak / steps, 1 + peaks.length), text: `peak ${lossWords(loss[peak])}` });
@@ -172,8 +179,8 @@ function peakRows(lanes, top) {
   return peaks;
 }
 
-function badRows(lanes, [low, high], firstRow) {
-  return lanes.filter((lane) => lane.bad).map(({ short, bad: { step, layer }, loss, steps }, i) => {
+function badRows(lanes, steps, [low, high], firstRow) {
+  return lanes.filter((lane) => lane.bad).map(({ short, bad: { step, layer }, loss }, i) => {
     const last = loss.slice(0, step + 1).filter(Number.isFinite).at(-1) ?? high;
     const where = layer === null ? "" : `, layer ${layer}`;
     return {

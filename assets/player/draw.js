@@ -63,8 +63,8 @@ export const drawing = {
   },
 
   wholeCurves() {
-    const steps = this.lanes.map((lane) => lane.about.steps);
-    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], steps) };
+    const span = this.lanes.map((lane) => lane.about.span);
+    return { ...this.sets.loss, ahead: wholeLoss(this.lanes), ...seedSets(this.repeats ?? [], span) };
   },
 
   // Where the cursor stands on charts over the steps.
@@ -104,13 +104,14 @@ export const drawing = {
 
   // The loss chart's title.
   nameLoss() {
-    this.head("loss", "Training loss", this.curves());
+    const inNats = this.lanes.some(({ about }) => about.unit?.startsWith("nats"));
+    this.head("loss", "Training loss", `${inNats ? "nats; " : ""}${this.curves()}`);
   },
 
   // Which curve is which.
   curves() {
     const trend = this.trend() ? "; thick: trend" : "";
-    const heldOut = this.sets.loss?.held_out?.length ? "; thin: held-out" : "";
+    const heldOut = this.sets.loss?.held_out?.length ? `; thin${trend ? "" : " line"}: unseen data` : "";
     return `${this.seeds()}${trend}${heldOut}`;
   },
 

@@ -79,11 +79,11 @@ export const panel = {
 
   head(name, title, note) {
     const caption = this.charts[name].figure.querySelector("figcaption");
-    const words = `${title} ${note}`;
+    const said = explained(note), words = `${title} ${note} ${said.length}`;
     if (caption.dataset.words === words) return;
     caption.dataset.words = words;
     caption.replaceChildren(Object.assign(document.createElement("b"), { textContent: title }));
-    if (note) caption.append(` (${note})`);
+    if (note) caption.append(" (", ...said, ")");
     this.saves(name, caption);
   },
 
@@ -139,8 +139,8 @@ export const panel = {
     const select = this.find(".nv-probe");
     select.replaceChildren(...grouped(probes));
     select.value = probe;
-    const { label, definition, source } = probes.find((each) => each.key === probe);
-    this.title = label;
+    const { title, definition, source } = probes.find((each) => each.key === probe);
+    this.title = title;
     this.views();
     this.find(".nv-definition").replaceChildren(`${definition} (`, ...cited(source), ")", lacking && ` ${lacking}`);
   },
@@ -287,6 +287,14 @@ export function grouped(probes) {
     }
   }
   return entries;
+}
+
+// "nats" opens its sentence, on a page that has it (`app/widgets/glossary.py`).
+export function explained(note) {
+  if (!note.startsWith("nats") || !document.getElementById("word-nat")) return [note];
+  const word = Object.assign(document.createElement("button"), { type: "button", className: "word", textContent: "nats" });
+  word.setAttribute("popovertarget", "word-nat");
+  return [word, note.slice(4)];
 }
 
 // A source with its arXiv numbers as links; nothing is fetched until a visitor follows one.

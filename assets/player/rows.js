@@ -8,7 +8,7 @@ const POINTS = 400;
 // Steps to draw: of each stretch its lowest, its highest, and the first that is not finite or at all.
 export function keptSteps(lane) {
   if (lane.kept) return lane.kept;
-  const n = lane.loss.length, stretch = Math.ceil((2 * lane.about.steps) / POINTS);
+  const n = lane.loss.length, stretch = Math.ceil((2 * lane.about.span) / POINTS);
   const drawn = new Set();
   if (stretch <= 2) for (let i = 0; i < n; i++) drawn.add(i);
   else {
@@ -73,10 +73,10 @@ export function lossAt(lanes, cursor, weight = 0) {
 }
 
 // The same settings from other seeds: their curves, and the band they span where all have run.
-export function seedSets(repeats, steps) {
+export function seedSets(repeats, span) {
   const seeds = [], band = [];
   repeats.forEach((curves, lane) => {
-    const drawn = curves.map((loss, i) => keptSteps({ loss, about: { steps: steps[lane] } }));
+    const drawn = curves.map((loss, i) => keptSteps({ loss, about: { span: span[lane] } }));
     drawn.forEach((at, seed) => {
       for (const step of at) seeds.push({ step, loss: curves[seed][step], lane, seed });
     });

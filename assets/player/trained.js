@@ -1,6 +1,6 @@
 // Numbers that this browser makes itself, as a source of the player: the messages that a server would send.
 
-import { filledChart, heatSets, lossDomain, lossSets, ratioDomain, valueDomain } from "./axes.js";
+import { filledChart, heatSets, lossDomain, lossSets, ratioDomain, spanOf, valueDomain } from "./axes.js";
 import { lossWords, quotient } from "./numbers.js";
 
 // duel: { lanes, templates, isLive, status, walk }. A lane: { name, short, scheme, depth, steps, chance,
@@ -55,15 +55,15 @@ function messageOf(duel, request, known) {
     ...(view === "walk" ? walkOf(duel) : {}),
   };
   if (!isLive) message.findings = findingsOf(lanes, probe);
-  const key = JSON.stringify([probe.key, domain, ends, between, view, linear, lanes.map(({ name, earlier }) => [name, earlier])]);
+  const span = spanOf(lanes), key = JSON.stringify([probe.key, domain, ends, span, between, view, linear, lanes.map(({ name, earlier }) => [name, earlier])]);
   if (key !== known) {
     Object.assign(message, {
       domain: { ...domain, loss: ends }, between, palette: templates.palette,
       comparing: templates.comparing, probes: templates.choices, lacking: "",
       about: lanes.map(({ name, short, depth, steps, scheme, earlier = false }, i) => ({
-        name, short, depth, steps, scheme, color: stylesOf(duel)[i][0], earlier, first: probe.first, ...templates.about,
+        name, short, depth, steps, span, scheme, color: stylesOf(duel)[i][0], earlier, first: probe.first, ...templates.about,
       })),
-      charts: chartsOf(duel, probe, { domain, ends, between, view, linear }),
+      charts: chartsOf(duel, probe, { domain, ends, span, between, view, linear }),
     });
   }
   return { message, key };
@@ -81,22 +81,22 @@ function betweenOf(lanes, shown, probe) {
   return ratioDomain(quotient(over, under).values);
 }
 
-function chartsOf(duel, probe, { domain, ends, between, view, linear }) {
+function chartsOf(duel, probe, { domain, ends, span, between, view, linear }) {
   const { lanes, templates: { charts, marks } } = duel, styles = stylesOf(duel), labels = lanes.map(({ name }) => name);
   const steps = Math.max(...lanes.map((lane) => lane.steps)), depth = Math.max(...lanes.map((lane) => lane.depth));
   const fill = (name, of) => filledChart(charts[name], marks, { steps, labels, styles, ...of });
   const of = (at) => `${domain.scale} ${probe.first} ${at}`, title = probe.axis_label;
   const notes = (axis) => [axis.zeros && (probe.rounds_with ? "grey: 0, or lost in rounding" : "grey: 0"), axis.broken && "red: not finite"].filter(Boolean);
   const drawn = {
-    loss: fill(`loss ${linear ? "linear" : "log"}`, { lossDomain: ends }),
+    loss: fill(`loss ${linear ? "linear" : "log"}`, { lossDomain: ends, steps: span }),
     bars: fill(`bars ${of(depth)}`, { domain, title }),
   };
   if (between) {
     drawn.ratio = fill(`ratio log ${probe.first} ${depth}`, { domain: between });
-    const words = `${probe.label}, quotient: blue where the first is larger, orange the second`;
+    const words = `${probe.title}, quotient: blue where the first is larger, orange the second`;
     Object.assign(drawn.ratio.title, { text: labels.join(" ÷ "), subtitle: [words, ...notes(between)].join(" · ") });
   } else if (view === "lines") {
-    drawn.lines = fill(`lines ${domain.scale}`, { domain, title });
+    drawn.lines = fill(`lines ${domain.scale}`, { domain, title, steps: span });
   } else if (view !== "walk") {
     lanes.forEach((lane, i) => {
       const chart = fill(`heat ${of(lane.depth)}`, { domain, steps: lane.steps, labels: [labels[i]], styles: [styles[i]] });

@@ -16,10 +16,10 @@ export function finalLoss(losses) {
 }
 
 export function divergedVerdict({ step, layer, where }) {
-  const lost = where === "blow-up", nowhere = lost ? "in no block alone" : "in the output head";
-  const at = layer === null ? nowhere : `first in layer ${layer}`;
-  const what = lost ? "loss above 100 times chance" : `${where} not finite`;
-  return { kind: "diverged", sentence: `diverged at step ${step}, ${at} (${what})`, step };
+  const at = layer === null ? "in the output head" : `first in layer ${layer}`;
+  const began = layer === null ? "" : `; stream blew up ${at}`;
+  const words = where === "blow-up" ? `loss above 100 times chance${began}` : `${at} (${where} not finite)`;
+  return { kind: "diverged", sentence: `diverged at step ${step}, ${words}`, step };
 }
 
 // Python's round: half to even.
@@ -81,8 +81,8 @@ export function judge(losses, chance, floor) {
   if (solved !== null) return { kind: "solved", sentence: `solved at step ${solved}: loss ${lossWords(final)}`, step: solved };
   const step = atChanceSince(losses, tail, chance), of = `chance ${chance.toFixed(2)}`, loss = `loss ${fixed(final)}`;
   if (step !== null) {
-    const [kind, words] = wasBelow(losses.slice(0, step), tail, chance) ? ["back at chance", "back at chance"] : ["at chance", "at chance so far,"];
-    return { kind, sentence: `${words} since step ${step}: ${loss}, ${of}`, step };
+    const kind = wasBelow(losses.slice(0, step), tail, chance) ? "back at chance" : "at chance";
+    return { kind, sentence: `${kind} since step ${step}: ${loss}, ${of}`, step };
   }
   const level = tail.level[0], error = tail.level[1] * ERRORS, near = NEAR_CHANCE * chance;
   if (Math.max(level + error, final) < chance - near) {

@@ -87,7 +87,7 @@ def templates(depths: Sequence[int], schemes: Sequence[str]) -> dict[str, Any]:
         "probes": [
             {
                 "key": p.key, "first": p.first_layer, "shown": p.shown, "scale": p.scale,
-                "domain": p.domain, "axis_label": p.axis_label, "label": p.label,
+                "domain": p.domain, "axis_label": p.axis_label, "title": p.title,
                 "rounds_with": p.rounds_with,
             }
             for p in probes

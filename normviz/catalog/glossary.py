@@ -94,7 +94,12 @@ WORDS: Registry[Word] = Registry(
             "attention logit",
             "The product of a query and a key: the larger it is, the more a token attends to another.",
         ),
-        Word("init", "initialisation", "How the weights are drawn before the first step."),
+        Word(
+            "init",
+            "initialisation",
+            "How the weights are drawn before the first step: Xavier, the default here, draws each matrix "
+            "evenly from a range that its height and width set.",
+        ),
         Word(
             "gain",
             "constant",

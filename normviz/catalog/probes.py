@@ -48,10 +48,16 @@ class ProbeRecord:
         return " ".join(filter(None, (self.definition, self.elsewhere)))
 
     @property
+    def title(self) -> str:
+        """What charts draw: the label, or "1 - token cosine"."""
+        if self.shown == "value":
+            return self.label
+        return f"1 - {self.label[0].lower()}{self.label[1:]}"
+
+    @property
     def axis_label(self) -> str:
-        """Label and unit as charts print them."""
-        label = f"1 - {self.label}" if self.shown == "one_minus" else self.label
-        return f"{label} ({self.unit})"
+        """Title and unit as charts print them."""
+        return f"{self.title} ({self.unit})"
 
 
 ROUNDING = 2.0**-24

@@ -242,8 +242,8 @@ class Scheme:
 
     @property
     def in_a_sublayer(self) -> str:
-        """What every sublayer norms, as in "norms the sum"; empty where norms differ from block to block, or
-        there are several streams."""
+        """What every sublayer norms, and whether the embedding is, as in "norms the sum"; empty where norms
+        differ from block to block, or there are several streams."""
         every = [self.slots(Place(b, 12, branch)) for b in range(1, 13) for branch in BRANCHES]
         normed = {
             tuple(words for slot, words in NORMED.items() if getattr(at, slot)) for at in every
@@ -251,5 +251,6 @@ class Scheme:
         if self.streams != "one" or len(normed) > 1:
             return ""
         (norms,) = normed
+        norms = ("the embedding",) * self.embed_norm + norms
         words = f"norms {' and '.join(norms)}" if norms else "has no norm in its blocks"
         return re.sub(r"(a branch's .*)a branch's ", r"\1", words)

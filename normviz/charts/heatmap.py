@@ -165,7 +165,7 @@ def _subtitle(record: ProbeRecord, domain: Domain, comparing: bool, has_gaps: bo
     """What is drawn, and what empty columns and the colours outside the scale mean, where they occur."""
     notes = [record.axis_label]
     if comparing:
-        notes = [f"{record.label}, quotient: blue where the first is larger, orange the second"]
+        notes = [f"{record.title}, quotient: blue where the first is larger, orange the second"]
     if domain.zeros:
         notes.append("grey: 0, or lost in rounding" if record.rounds_with else "grey: 0")
     if domain.broken:

@@ -36,7 +36,7 @@ def finding(lanes: Sequence[Lane], probe: str) -> str:
             parts.append(f"{lane.title}: {', '.join(ends)}")
     if not parts:
         return "No step has been recorded yet."
-    return f"{PROBES[probe].label} over the steps. {'; '.join(parts)}."
+    return f"{PROBES[probe].title} over the steps. {'; '.join(parts)}."
 
 
 def spec(

@@ -69,7 +69,7 @@ def chart(lanes: Sequence[Lane], dark: bool = False, linear: bool = False) -> Sp
         domain = (0.0, domain[1])
     styles = styles_of(lanes, dark)
     labels = tuple(lane.label for lane in lanes)
-    steps = max((run.total for run in runs), default=1)
+    steps = span(lanes)
     curves = rows(_curves(runs))
     last = max((len(run.losses) for run in runs), default=0) - 1
     cursor = [{"step": last}] if last >= 0 else []
@@ -113,16 +113,16 @@ def _curves(runs: Sequence[Recording]) -> Columns:
 def fixed(lanes: Sequence[Lane], domain: tuple[float, float]) -> dict[str, Rows]:
     """The datasets that the cursor does not change: chance and floor, held-out losses, changes of the
     learning rate, the highest losses above the axis, and where lanes diverged."""
-    runs = [lane.recording for lane in lanes]
-    peaks = _peak_rows(runs, domain[1])
+    runs, steps = [lane.recording for lane in lanes], span(lanes)
+    peaks = _peak_rows(runs, steps, domain[1])
     row = len(peaks["text"]) + bool(len(peaks["text"]))
-    rates, used = _rate_rows(lanes, row)
+    rates, used = _rate_rows(lanes, steps, row)
     sets = {
-        "levels": _level_rows(lanes, domain),
+        "levels": _level_rows(lanes, steps, domain),
         "held_out": _held_out_rows(runs),
         "rates": rates,
         "peaks": peaks,
-        "bad": _bad_rows(lanes, domain, first_row=row + used),
+        "bad": _bad_rows(lanes, steps, domain, first_row=row + used),
     }
     return {name: rows(columns) for name, columns in sets.items()}
 
@@ -237,8 +237,9 @@ def _zoom() -> alt.Parameter:
 
 
 def _name(label: str) -> str:
-    """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A"."""
-    words = f"truncate(split(split({label}, ', ')[0], ' (')[0], {NAME_LETTERS})"
+    """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A". Of "A Own:
+    in + out" it is "A Own"."""
+    words = f"truncate(split(split(split({label}, ', ')[0], ' (')[0], ': ')[0], {NAME_LETTERS})"
     return (
         f"{CONTAINER_WIDTH} > 0 && {CONTAINER_WIDTH} < {NAMED} ? split({label}, ' ')[0] : {words}"
     )
@@ -378,24 +379,24 @@ def _words(
     ]
 
 
-def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
+def _level_rows(lanes: Sequence[Lane], steps: int, domain: tuple[float, float]) -> Columns:
     """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where no
     curve is in their way. They are at the left, or left out, where they would reach the name of a lane that
-    has run a part of its steps."""
+    has run a part of the axis' steps."""
     runs = [lane.recording for lane in lanes]
     known = [run.chance for run in runs if isfinite(run.chance)]
-    levels = {(f"chance {formats.loss(chance)}", chance, False) for chance in known}
+    levels = {(f"chance: {formats.loss(chance)}", chance, False) for chance in known}
     for run in runs:
         if run.floor is not None:
             outside = run.floor < domain[0]
             below = " (below the axis)" if outside else ""
-            levels.add((f"floor {formats.loss(run.floor)}{below}", run.floor, not outside))
+            levels.add((f"floor: {formats.loss(run.floor)}{below}", run.floor, not outside))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     heads = [
-        (len(run.losses) / run.total, _name_width(lane.label))
+        (len(run.losses) / steps, _name_width(lane.label))
         for lane, run in zip(lanes, runs, strict=True)
-        if 0 < len(run.losses) < run.total
+        if 0 < len(run.losses) < steps
     ]
     words, left = list[str](), list[bool]()
     for text in texts:
@@ -410,7 +411,7 @@ def _level_rows(lanes: Sequence[Lane], domain: tuple[float, float]) -> Columns:
 
 def _name_width(label: str) -> float:
     """The width of a name at a line's end (see `_name`), as a share of the narrowest steps."""
-    name = " ".join(label.split()).split(", ")[0].split(" (")[0]
+    name = " ".join(label.split()).split(", ")[0].split(" (")[0].split(": ")[0]
     return (LETTER_WIDTH * min(len(name), NAME_LETTERS) + 2 * SHIFT) / NARROWEST
 
 
@@ -424,7 +425,7 @@ def _held_out_rows(runs: Sequence[Recording]) -> Columns:
     }
 
 
-def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
+def _rate_rows(lanes: Sequence[Lane], steps: int, first_row: int) -> tuple[Columns, int]:
     """Where the learning rate was changed while lanes trained, once for all that took it together; and how
     many rows the words take. They are in the first row where they cover none of a later change, or left
     out."""
@@ -432,7 +433,6 @@ def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
     for lane in lanes:
         for edit in lane.recording.edits:
             taken.setdefault(edit, []).append(lane.letter)
-    steps = max((lane.recording.total for lane in lanes), default=1)
     changes = sorted(taken.items())
     words = [
         f"rate {formats.number(lr)}"
@@ -455,28 +455,30 @@ def _rate_rows(lanes: Sequence[Lane], first_row: int) -> tuple[Columns, int]:
     return {**columns, "text": texts[::-1], "row": place}, max(rows, default=-1) + 1
 
 
-def _peak_rows(runs: Sequence[Recording], top: float) -> dict[str, Column]:
+def _peak_rows(runs: Sequence[Recording], steps: int, top: float) -> dict[str, Column]:
     """The highest loss of each lane that leaves the axis."""
     losses = [run.losses for run in runs]
     over = [np.where(np.isfinite(loss) & (loss > top), loss, 0.0) for loss in losses]
     some = [index for index, high in enumerate(over) if high.any()]
     peaks = [int(np.argmax(over[i])) for i in some]
     words = [f"peak {formats.loss(losses[i][step])}" for i, step in zip(some, peaks, strict=True)]
-    share = [step / runs[i].total for i, step in zip(some, peaks, strict=True)]
+    share = [step / steps for step in peaks]
     # The words are below the triangles.
     return {"lane": np.array(some, dtype=np.int64), **_beside(peaks, words, share, 1)}
 
 
-def _bad_rows(lanes: Sequence[Lane], domain: tuple[float, float], first_row: int) -> Columns:
+def _bad_rows(
+    lanes: Sequence[Lane], steps: int, domain: tuple[float, float], first_row: int
+) -> Columns:
     """Where each lane diverged; the cross sits on its last finite loss up to there."""
     rows = [(lane, bad) for lane in lanes if (bad := lane.recording.bad) is not None]
     before = [lane.recording.losses[: step + 1] for lane, (step, _) in rows]
     last = [losses[np.isfinite(losses)][-1:] for losses in before]
-    steps = [step for _, (step, _) in rows]
+    at_step = [step for _, (step, _) in rows]
     words = [f"{lane.letter} {diverged(lane)}" for lane, _ in rows]
-    share = [step / lane.recording.total for lane, (step, _) in rows]
+    share = [step / steps for step in at_step]
     at = np.array([loss[0] if len(loss) else domain[1] for loss in last], dtype=np.float64)
-    return {"loss": at.clip(*domain), **_beside(steps, words, share, first_row)}
+    return {"loss": at.clip(*domain), **_beside(at_step, words, share, first_row)}
 
 
 def _beside(
@@ -523,7 +525,19 @@ def finding(lanes: Sequence[Lane]) -> str:
     return " ".join(sentences + rates + divergences(ran))
 
 
-# The axis.
+# The axes.
+
+
+def span(lanes: Sequence[Lane]) -> int:
+    """Steps of the axis: all that the lanes' runs shall take, halved while it holds those taken, and has a
+    trend. So a long run fills its chart from its start, and the axis grows a few times."""
+    runs = [run for lane in lanes for run in lane.recordings]
+    steps = max((run.total for run in runs), default=1)
+    taken = max((len(run.losses) for run in runs), default=0)
+    while (half := ceil(steps / 2)) > LONG and half >= taken:
+        steps = half
+    return steps
+
 
 LEAST = 1e-9  # a loss of zero is drawn here: it has no place on a log axis
 UNKNOWN_CHANCE = 3.0  # nats, for the axis only, until a run has measured its own

@@ -262,7 +262,7 @@ def _legend(labels: tuple[str, ...]) -> alt.Legend:
         symbolSize=400,
         symbolStrokeWidth=3,
         symbolOpacity=1,
-        offset=4,
+        offset=10,
         padding=0,
     )
 

@@ -78,6 +78,6 @@ def finding(over: Lane, under: Lane, probe: str) -> str:
     ends = ((first, values[-1, 0]), (over.recording.depth, values[-1, -1]))
     ends_text = " and ".join(f"{number(value)} in layer {layer}" for layer, value in ends)
     return (
-        f"{PROBES[probe].label} of {over.title} divided by that of {under.title}, at step "
+        f"{PROBES[probe].title} of {over.title} divided by that of {under.title}, at step "
         f"{divided.step[-1]}: {ends_text}."
     )

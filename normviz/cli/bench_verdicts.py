@@ -1,5 +1,5 @@
 """How often verdicts are wrong: on simulated curves of known truth, and on shipped runs that are cut short;
-and how often a run that is at chance so far leaves it later.
+and how often a run that is at chance leaves it later.
 
 A word on a simulated curve is wrong by its mean losses without noise, mu, at all steps. `final` is the mean
 of mu over the last tenth of the steps. Chance, the floor and the bands are those of `normviz.runs.verdict`.

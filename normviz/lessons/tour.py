@@ -205,7 +205,8 @@ STEPS = (
         "stream_rms",
         "**Pre-LN** puts the norm before each branch: x + F(N(x)). The stream itself passes "
         "through no norm until its end. **Post-LN** puts the norm after the sum: N(x + F(x)). "
-        "Every block resets the stream's size. All else is equal: data, seed, weights.",
+        "Every block resets the stream's size. A block has two branches, attention and a small network: "
+        "the pictures draw one. All else is equal: data, seed, weights.",
         "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
         "holds it at {post} in every block. Yet Post-LN is the one that does not learn here.",
         "A norm on the branch leaves the skip path as it is. A norm on the sum acts on the skip path too, "
@@ -267,8 +268,8 @@ STEPS = (
         PRESETS["hero"].lanes,
         "token_cosine",
         "*Token cosine* says how alike a sequence's tokens have become: at 1 a block can't tell "
-        "them apart. The points show one minus it, so a low point is bad news. Compare the last "
-        "block at step 0, then at step 10.",
+        "them apart. The points show one minus it, so a low point is bad news. The charts go from step 0 "
+        "to step 10: watch the last block, and click a step to compare.",
         "At step 0 the gradients are nearly even, but the tokens are already alike: cosine {post} after "
         "Post-LN's last block, {pre} after Pre-LN's. Ten steps later Post-LN is about {gap} from 1. Pre-LN "
         "rises too, to {peak} at step {when}, and falls back to {later} at step {early}.",
@@ -297,8 +298,9 @@ STEPS = (
         "Same placement, another start",
         PRESETS["init"].lanes,
         "token_cosine",
-        "Both lanes are Post-LN. A starts from Xavier weights, as all lanes so far. B starts as "
-        "PyTorch's own transformer layer does, with smaller weights in its branches.",
+        "Both lanes are Post-LN. A starts as all lanes so far, from *Xavier* weights: random numbers from a "
+        "range that a matrix's height and width set. B starts as PyTorch's own transformer layer does, with "
+        "smaller weights in its branches.",
         "B learns: loss {loss}, where A stays at {plateau}. At step 0 its tokens are further apart: "
         "cosine {torch} after the last block, against {xavier}. So here it is not the placement "
         "alone.",

@@ -50,11 +50,13 @@ class Axes:
 
     values   of the probe
     loss     lower and upper end, in nats
+    steps    of the loss curves and lines
     between  of one lane's values divided by another's; None where that is not shown
     """
 
     values: Domain
     loss: tuple[float, float]
+    steps: int
     between: Domain | None
 
 
@@ -66,7 +68,7 @@ def axes(lanes: Sequence[Lane], probe: str, options: ChartOptions, live: bool) -
     between = None
     if options.compares(lanes):
         between = charts.ratio.domain(charts.ratio.quotient(lanes[0], lanes[1], probe))
-    return Axes(values, (0.0 if options.linear else low, high), between)
+    return Axes(values, (0.0 if options.linear else low, high), charts.loss.span(lanes), between)
 
 
 def walkable(lanes: Sequence[Lane]) -> bool:
@@ -182,7 +184,7 @@ def specs(lanes: Sequence[Lane], probe: str, axes: Axes, options: ChartOptions) 
     """Every chart by the name that the player knows it by."""
     styles, dark = charts.styles_of(lanes, options.dark), options.dark
     labels, runs = tuple(lane.label for lane in lanes), [lane.recording for lane in lanes]
-    steps, depth = max(run.total for run in runs), max(run.depth for run in runs)
+    steps, depth = axes.steps, max(run.depth for run in runs)
     by_name = {
         "loss": charts.loss.spec(
             styles, labels, steps, axes.loss, dark, options.linear, units(lanes)
@@ -263,6 +265,7 @@ def _about(lanes: Sequence[Lane], probe: str, drawn: Axes, options: ChartOptions
                 "unit": lane.recording.unit,
                 "walks": walkable([lane]),
                 "steps": lane.recording.total,
+                "span": drawn.steps,
                 "first": PROBES[probe].first_layer,
             }
             for lane, style in zip(lanes, styles, strict=True)
@@ -288,6 +291,7 @@ def choices(keys: Sequence[str], elsewhere: bool = False) -> list[dict[str, str]
         {
             "key": r.key,
             "label": r.label,
+            "title": r.title,
             "group": r.group or "",
             "definition": r.whole if elsewhere else r.definition,
             "source": r.source,

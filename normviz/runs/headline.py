@@ -17,8 +17,8 @@ LONGEST = 84
 OUTCOMES = {
     "learned": "learned", "solved": "solved the task", "learned little": "learned little",
     "learned in part": "learned in part", "memorised": "memorised the training data",
-    "training only": "learned in training only", "at chance": "is at chance so far",
-    "back at chance": "is back at chance", "above": "ended above chance", "diverged": "diverged",
+    "training only": "learned in training only", "at chance": "ended at chance",
+    "back at chance": "ended back at chance", "above": "ended above chance", "diverged": "diverged",
     "still falling": "is still falling", "not settled": "did not settle",
     "short": "ran too few steps to judge", "measured": "was measured before training",
     "stopped": "was stopped", "failed": "failed", "none": "is not trained yet",
@@ -27,7 +27,7 @@ OUTCOMES = {
 
 
 def headline(lanes: Sequence[Lane[RunConfig]]) -> str:
-    """ "Pre-LN learned, Post-LN is at chance so far"; of open runs, what is compared."""
+    """ "Pre-LN learned, Post-LN ended at chance"; of open runs, what is compared."""
     outcomes = [_outcome(lane) for lane in lanes]
     configs = [lane.config for lane in lanes]
     if opened := [lane.run for lane in lanes if lane.run and lane.run.is_open]:

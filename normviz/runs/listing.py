@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from .. import formats
@@ -33,7 +34,7 @@ class ListRow:
     @property
     def words(self) -> str:
         """The verdict without its loss and its reasons, which do not fit in a list."""
-        return self.verdict.sentence.partition(": ")[0].partition(" (")[0]
+        return re.split(r": | \(|; ", self.verdict.sentence)[0]
 
     @property
     def loss(self) -> str:

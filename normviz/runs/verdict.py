@@ -7,7 +7,7 @@ short            fewer than 20 steps: too short to judge
 measured         steps=0: measured at initialisation
 solved           the loss is above the floor by at most 2 % of the way from chance
 at chance        the loss is within 3 % of chance (the best loss without the context), and neither surely
-                 falls nor rises: "at chance so far", since more steps may leave it
+                 falls nor rises; more steps may leave it
 back at chance   the same, where the run had been below
 learned          ended more than 3 % below chance, at least half of the way to the floor
 learned little   the same, less than half of the way
@@ -193,11 +193,12 @@ def still_falls(losses: Floats, chance: float) -> bool:
 
 def diverged(step: int, layer: int | None, where: str | None) -> Verdict:
     """The verdict of a run that met a NaN or inf, or whose loss blew up."""
-    lost = where == "blow-up"
-    nowhere = "in no block alone" if lost else "in the output head"
-    at = nowhere if layer is None else f"first in layer {layer}"
-    what = "loss above 100 times chance" if lost else f"{where} not finite"
-    return Verdict("diverged", f"diverged at step {step}, {at} ({what})", step, layer)
+    at = "in the output head" if layer is None else f"first in layer {layer}"
+    words = f"{at} ({where} not finite)"
+    if where == "blow-up":  # a loss has no layer
+        began = "" if layer is None else f"; stream blew up {at}"
+        words = f"loss above 100 times chance{began}"
+    return Verdict("diverged", f"diverged at step {step}, {words}", step, layer)
 
 
 def observed(losses: Floats, is_done: bool) -> Verdict:
@@ -227,10 +228,9 @@ def judge(losses: Floats, steps: int, chance: float, floor: float | None) -> Ver
     if (since := _solved(losses, tail, chance, floor)) is not None:
         return Verdict("solved", f"solved at step {since}: loss {formats.loss(final)}", since)
     if (since := _at_chance(losses, tail, chance)) is not None:
-        back = _was_below(losses[:since], tail, chance)
-        kind, words = ("back at chance",) * 2 if back else ("at chance", "at chance so far,")
+        kind = "back at chance" if _was_below(losses[:since], tail, chance) else "at chance"
         numbers = f"loss {final:.2f}, chance {chance:.2f}"
-        return Verdict(kind, f"{words} since step {since}: {numbers}", since)
+        return Verdict(kind, f"{kind} since step {since}: {numbers}", since)
     level, error = tail.level
     error *= ERRORS
     near = NEAR_CHANCE * chance

@@ -93,7 +93,7 @@ def test_a_page_opens_with_title_description_picture_and_still(client: TestClien
         said = head(html)
         assert said["title"] == "Pre-LN against Post-LN · NormViz"
         assert said["og:title"] == "Pre-LN against Post-LN"
-        assert "B Post-LN: at chance so far, since step 6" in said["og:description"]
+        assert "B Post-LN: at chance since step 6" in said["og:description"]
         assert said["og:image"] == f"http://testserver/normviz/preview.png?{HERO}"
         assert "loss of pre,post" in html and "bars of pre,post" in html
         assert html.index('id="nv-still"') < html.index('<div id="root"></div>')
@@ -103,7 +103,7 @@ def test_a_request_has_no_picture_drawn(client: TestClient, folder: Path) -> Non
     """A duel whose picture is not stored has a title and words."""
     for _ in range(3):
         html = page(client, "v=1&scheme=post,pre")
-        assert head(html)["og:description"].startswith("A Post-LN: at chance so far")
+        assert head(html)["og:description"].startswith("A Post-LN: at chance")
         assert "og:image" not in head(html) and "nv-still" not in html
         assert client.get("/normviz/preview.png?v=1&scheme=post,pre").status_code == 404
     assert pictures.waiting(Store(folder)) is None
@@ -201,8 +201,8 @@ def test_a_picture_is_drawn_from_the_charts_of_the_page(folder: Path) -> None:
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
     for words in (
-        "chance 3.32", "<b>B Post-LN</b> at chance so far", "data:image/png", "step 199",
-        "<h1>Pre-LN learned, Post-LN is at chance so far.</h1>", 'alt="A block with Post-LN.',
+        "chance 3.32", "<b>B Post-LN</b> at chance", "data:image/png", "step 199",
+        "<h1>Pre-LN learned, Post-LN ended at chance.</h1>", 'alt="A block with Post-LN.',
     ):  # fmt: skip
         assert words in html
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", html)

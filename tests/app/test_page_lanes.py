@@ -33,8 +33,8 @@ def test_the_headline_is_the_verdict_or_says_what_is_not_trained_and_what_trains
 ) -> None:
     """A name with a comma stands in brackets, and many lanes of one placement are letters."""
     for preset, words in (
-        ("hero", "Pre-LN learned, Post-LN is at chance so far."),
-        ("init", "Post-LN with Xavier init is at chance so far, Post-LN with PyTorch init learned."),
+        ("hero", "Pre-LN learned, Post-LN ended at chance."),
+        ("init", "Post-LN with Xavier init ended at chance, Post-LN with PyTorch init learned."),
         ("high_lr",
          "Pre-LN learned little, Peri-LN and Pre-LN with QK-norm (per head, no scale) learned."),
     ):  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from normviz.app.views.duel.own_placement import short
 from page_kit import Open, address, at_page, checked, duel, settings_open, words_of
 
 from normviz import RunConfig
@@ -10,6 +11,11 @@ from normviz.links import encode
 from normviz.runs.store import Store
 
 MINE = "own:norm_in:norm_main:skip_gain=2"
+
+
+def test_a_long_name_is_short_where_it_would_move_what_is_beside_it() -> None:
+    assert short("B Own: in + out, warm-up 200") == "B Own, warm-up 200"
+    assert short("B Post-LN, warm-up 200") == "B Post-LN, warm-up 200"
 
 
 def errors(at) -> list[str]:

@@ -273,7 +273,7 @@ MUTATIONS = (
     ),
     Mutation(
         "back-at-chance-swapped", "normviz/runs/verdict.py",
-        '("back at chance",) * 2 if back else', '("back at chance",) * 2 if not back else',
+        '"back at chance" if _was_below', '"back at chance" if not _was_below',
         "wrong word: at chance and back at chance are swapped", "tests/runs/test_verdict.py tests/player",
     ),
     Mutation(

@@ -182,14 +182,14 @@ def test_a_first_visit(browser: Browser, address: str) -> None:
         page.route("**/static/js/**", lambda route: route.abort())  # nothing of Streamlit's runs
         still = page.locator("#nv-still svg:visible")
         wait_for(lambda: page.goto(address) and still.count() == 4)
-        assert "at chance so far" in page.locator("#nv-still p").nth(1).inner_text()
+        assert "at chance" in page.locator("#nv-still p").nth(1).inner_text()
     with visit(browser, address, reduced_motion="reduce") as page:
         opened(page, address, charts=4)
         assert page.locator("#nv-still").count() == 0
         assert moved(page) == []
-        assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN is at chance")
+        assert page.locator("h1").inner_text().startswith("Pre-LN learned, Post-LN ended at chance")
         assert "learned" in chip(page, 0)
-        assert "at chance so far" in chip(page, 1)
+        assert "at chance" in chip(page, 1)
         wait_for(lambda: bottom(page, ".nv-replay") <= 720 and box(page, ".blocks")[1] < 110)
         assert max(bottom(page, ".nv-loss"), bottom(page, ".nv-bars")) <= 720
         wait_for(lambda: step(page) == 199)  # motion is reduced: it does not play by itself
@@ -503,6 +503,7 @@ def test_a_phone(browser: Browser, address: str) -> None:
         assert bottom(page, ".st-key-train button") <= 812
         assert page.locator(".blocks img:visible").count() == 2
         assert not page.locator(".st-key-knobs").is_visible()
+        assert not page.locator(".st-key-shortcuts").is_visible(), "there is no keyboard"
         page.locator(".sheet summary").click()
         page.locator(".st-key-knob_depth").wait_for()
         fits(page)

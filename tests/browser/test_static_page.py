@@ -69,7 +69,7 @@ def test_a_finished_duel_replays_and_others_train_without_a_network(
     with files_at(folder) as address, opened(browser, f"{address}/live.html") as page:
         page.wait_for_function("document.querySelectorAll('.nv canvas').length >= 3")
         page.locator("#note", has_text="ships with NormViz").wait_for()
-        assert page.locator("#verdict1").inner_text().startswith("at chance so far")
+        assert page.locator("#verdict1").inner_text().startswith("at chance")
         page.get_by_text("More settings").click()
         assert barriers(page) == []
         page.wait_for_function("Object.keys(live.kept).length === 3")  # the module, two placements

@@ -280,11 +280,11 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
         ]  # fmt: skip
         boxes = words(loss.chart(lanes), loss.NAMED)
         assert sum(text.startswith("rate") for text in boxes) == (2 if ran == STEPS else 0)
-        shown[label] += "chance 3.30" in boxes
+        shown[label] += "chance: 3.30" in boxes
         for (one, a), (other, b) in combinations(boxes.items(), 2):
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
             assert apart, (ran, one, a, other, b)
-    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] > 25, "else they are left out"
+    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] >= 25, "else they are left out"
 
 
 def words(chart: dict[str, Any], width: int) -> dict[str, tuple[float, float, float, float]]:
@@ -341,6 +341,20 @@ def test_y_domain_only_widens_and_changes_rarely() -> None:
     assert domains[-1][0] <= curve.min()
 
 
+def test_the_axis_of_a_long_run_doubles_while_it_goes_on() -> None:
+    """As `spanOf` of assets/player/axes.js."""
+    short = make("post", steps=100, loss=np.ones(100))
+    spans = {n: loss.span([make(steps=3000, loss=np.ones(n)), short]) for n in (0, 375, 376, 1501)}
+    assert spans == {0: 375, 375: 375, 376: 750, 1501: 3000}
+    assert loss.span([make(steps=600, loss=np.ones(9))]) == 600, "else it would have no trend"
+    domains = {
+        layer["encoding"]["x"]["scale"]["domain"][1]
+        for layer in loss.chart([make(steps=3000, loss=np.ones(376))])["layer"]
+        if "scale" in layer["encoding"].get("x", {})
+    }
+    assert domains == {749.5}
+
+
 def test_a_lane_that_diverged_does_not_flatten_the_others() -> None:
     sound, lost = make("pre"), make("post", loss=np.full(STEPS, 5e3))
     gone = make("post", loss=np.full(STEPS, 5e3), first_bad=(0, 1))
@@ -364,7 +378,7 @@ def test_a_legend_has_only_as_many_columns_as_its_names_leave_room_for(
 def test_different_chances_each_have_a_rule() -> None:
     lanes = [make(), make("post", chance=2.2, floor=None)]
     texts = {r["text"] for r in loss.fixed(lanes, axis(lanes))["levels"]}
-    assert texts == {"chance 3.30", "chance 2.20", "floor 1.00"}
+    assert texts == {"chance: 3.30", "chance: 2.20", "floor: 1.00"}
 
 
 # Bars
@@ -541,7 +555,7 @@ def test_lines_over_the_layers_hold_every_decade_of_growth() -> None:
 
 def test_an_axis_says_what_is_drawn() -> None:
     """One minus the cosine, where charts draw that."""
-    assert "1 - Token cosine" in render(layers.chart([make(probe="token_cosine")], "token_cosine"))
+    assert "1 - token cosine" in render(layers.chart([make(probe="token_cosine")], "token_cosine"))
     assert "1 - " not in render(layers.chart([make(probe="stream_rms")], "stream_rms"))
 
 

@@ -161,7 +161,7 @@ def test_the_example_notebook_runs_in_jupyter_and_shows_its_charts(
     code = [at for at, cell in enumerate(notebook.cells[:-2]) if cell.cell_type == "code"]
     outputs = [out for at in code for out in notebook.cells[at].outputs]
     printed = "".join(out.text for out in outputs if "text" in out)
-    assert "Pre-LN:  learned" in printed and "Post-LN: at chance so far" in printed
+    assert "Pre-LN:  learned" in printed and "Post-LN: at chance" in printed
     players = [html for at in code for html in frames(notebook, at) if "<iframe" in html]
     assert len(players) == 2
     with opened(browser, tmp_path, players) as view:

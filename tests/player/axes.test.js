@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { domainTicks, filledChart, lossTicks, tickWords, valueDomain } from "../../assets/player/axes.js";
+import { domainTicks, filledChart, lossTicks, spanOf, tickWords, valueDomain } from "../../assets/player/axes.js";
 
 const log = { scale: "log", domain: [1e-4, 10] };
 
@@ -17,6 +17,12 @@ test("ticks are whole decades, and say what lies beyond", () => {
   assert.deepEqual(domainTicks(axis), [1e-9, 1e-7, 1e-5, 1e-3, 1e-1, 10, 1e3]);
   assert.match(tickWords(axis), /'≤'/);
   assert.deepEqual(lossTicks([1, 5]), [1, 1.5, 2, 3, 4, 5]);
+});
+
+test("a long run's axis is as long as half of what it holds at most, and ends with the run", () => {
+  const after = (taken, steps) => spanOf([{ steps, loss: Array(taken) }, { steps: 100, loss: Array(100) }]);
+  assert.deepEqual([0, 300, 375, 376, 1500, 1501, 3000].map((taken) => after(taken, 3000)), [375, 375, 375, 750, 1500, 3000, 3000]);
+  assert.deepEqual([10, 250].map((taken) => after(taken, 600)), [600, 600]);
 });
 
 test("a chart gets what its template marks, whatever a name holds", () => {

@@ -40,6 +40,6 @@ globalThis.document = { createElement: element, createElementNS: (_, tag) => ele
 export function lane(loss, records = [], values = [], about = {}) {
   return {
     loss, records, values, bad: null,
-    about: { first: 1, row: "layer", unit: "nats per token", walks: true, depth: values[0]?.length ?? 2, steps: Math.max(loss.length, 1), name: "A Pre-LN", short: "A", ...about },
+    about: { first: 1, row: "layer", unit: "nats per token", walks: true, depth: values[0]?.length ?? 2, steps: Math.max(loss.length, 1), span: about.steps ?? Math.max(loss.length, 1), name: "A Pre-LN", short: "A", ...about },
   };
 }

@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cited, grouped, panel } from "../../assets/player/panel.js";
+import { cited, explained, grouped, panel } from "../../assets/player/panel.js";
 import { element, lane } from "./dom.js";
 
 test("sources link to their papers, and to nothing else", () => {
   const [before, link, after] = cited("Xiong et al., arXiv:2002.04745, section 3");
   assert.deepEqual([before, after], ["Xiong et al., ", ", section 3"]);
   assert.deepEqual([link.href, link.rel], ["https://arxiv.org/abs/2002.04745", "noopener noreferrer"]);
+});
+
+test("the unit of the loss opens its sentence, on a page that has it", (t) => {
+  const there = t.mock.fn(() => null);
+  document.getElementById = there;
+  assert.deepEqual(explained("nats; 1 seed"), ["nats; 1 seed"]);
+  there.mock.mockImplementation(() => element());
+  const [word, rest] = explained("nats; 1 seed");
+  assert.deepEqual([word.textContent, word.attributes.popovertarget, rest], ["nats", "word-nat", "; 1 seed"]);
+  assert.deepEqual(explained("1 seed"), ["1 seed"]);
 });
 
 test("quantities without a group come first, the others under the heading of theirs", () => {
@@ -20,10 +30,11 @@ test("quantities without a group come first, the others under the heading of the
 test("the definition says which lane has no values of the quantity", () => {
   const parts = { ".nv-probe": element("select"), ".nv-definition": element() };
   const it = { ...panel, find: (name) => parts[name], views() {} };
-  const probes = [{ key: "a", label: "A", group: "", definition: "What it is.", source: "NormViz" }];
+  const probes = [{ key: "a", label: "A", title: "1 - a", group: "", definition: "What it is.", source: "NormViz" }];
   it.choices(probes, "a", "B has no values of it.");
   assert.equal(parts[".nv-definition"].children.at(-1), " B has no values of it.");
   assert.equal(parts[".nv-probe"].value, "a");
+  assert.equal(it.title, "1 - a");  // what is drawn
 });
 
 test("the readout has each lane's loss at the step, and the picked layer", () => {

@@ -159,7 +159,7 @@ def test_a_verdict_is_that_of_the_app(recordings: dict[str, Recording]) -> None:
     words = (
         "learned:",
         "learned little",
-        "at chance so far",
+        "at chance",
         "back at chance",
         "learned in part",
         "solved",

@@ -13,7 +13,8 @@ test("a run has the verdict of its curve", () => {
 });
 
 test("a divergence names its layer", () => {
-  assert.equal(divergedVerdict({ step: 4, layer: null, where: "blow-up" }).sentence, "diverged at step 4, in no block alone (loss above 100 times chance)");
+  assert.equal(divergedVerdict({ step: 4, layer: null, where: "blow-up" }).sentence, "diverged at step 4, loss above 100 times chance");
+  assert.equal(divergedVerdict({ step: 4, layer: 2, where: "blow-up" }).sentence, "diverged at step 4, loss above 100 times chance; stream blew up first in layer 2");
   assert.equal(divergedVerdict({ step: 4, layer: 2, where: "gradient" }).sentence, "diverged at step 4, first in layer 2 (gradient not finite)");
 });
 

@@ -42,7 +42,7 @@ def test_five_seeds_give_counts_a_mean_and_students_interval() -> None:
     found = outcome({"A": lane(A, *a), "B": lane(B, *b)}, 5)
     assert found.lanes == (
         ("A", "learned in 5 of 5 seeds: loss 1.19 to 1.24"),
-        ("B", "at chance so far in 5 of 5 seeds: loss 3.31 to 3.34"),
+        ("B", "at chance in 5 of 5 seeds: loss 3.31 to 3.34"),
     )
     d = np.subtract(b, a)
     half = 2.776 * d.std(ddof=1) / math.sqrt(5)  # Student's t for four degrees of freedom

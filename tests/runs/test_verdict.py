@@ -94,7 +94,7 @@ def test_a_fall_that_is_certain_is_not_flat_however_slow() -> None:
 def test_a_plateau_says_only_what_was_seen() -> None:
     fell = losses((3.0, 60), (2.4, 60), (3.0, 180))
     rose = losses((3.6, 60), (3.0, 240))
-    assert sentence(noisy(rose, 0.03)).startswith("at chance so far, since step 6")
+    assert sentence(noisy(rose, 0.03)).startswith("at chance since step 6")
     assert re.match(r"back at chance since step 12\d: loss ", sentence(noisy(fell, 0.03)))
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_memorised_its_examples_has_not_learned() -> None:
     )
     assert falls.falls and falls.sentence.endswith("chance 3.00, training still falling")
     said = Verdict("learned", "learned: loss 1.00, 100% of the way to the floor")
-    near = Verdict("at chance", "at chance so far, since step 0: loss 3.00, chance 3.00", 0)
+    near = Verdict("at chance", "at chance since step 0: loss 3.00, chance 3.00", 0)
     for held_out, is_finite, word in HELD_OUT:
         with case(held_out, is_finite):
             assert beside_held_out(said, 1.0, CHANCE, held_out, is_finite).sentence == word
@@ -210,7 +210,12 @@ def test_without_a_floor_nothing_is_solved() -> None:
 WHERE = [
     (4, "activation", "diverged at step 7, first in layer 4 (activation not finite)"),
     (None, "loss", "diverged at step 7, in the output head (loss not finite)"),
-    (2, "blow-up", "diverged at step 7, first in layer 2 (loss above 100 times chance)"),
+    (
+        2,
+        "blow-up",
+        "diverged at step 7, loss above 100 times chance; stream blew up first in layer 2",
+    ),
+    (None, "blow-up", "diverged at step 7, loss above 100 times chance"),
 ]
 
 
@@ -253,6 +258,6 @@ def test_what_all_seeds_came_to() -> None:
     lost = ended(losses((3.0, 9), (np.inf, 1)))
     mixed = [*two, ended(losses((3.0, 100)), held_out=3.02), lost]
     assert of_seeds(mixed, 4) == (
-        "learned in 2 of 4 seeds, at chance so far in 1, diverged in 1: loss 1.19 to 3.00; held-out 3.02"
+        "learned in 2 of 4 seeds, at chance in 1, diverged in 1: loss 1.19 to 3.00; held-out 3.02"
     )
     assert of_seeds([lost, lost], 2) == "diverged in 2 of 2 seeds"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -132,13 +132,20 @@ def _slide(
     stops: Sequence[int],
     backend: SharedBackend,
 ) -> None:
-    value = getattr(configs[0], name)
-    key = _key(name, value)
+    values = [getattr(config, name) for config in configs]
+    key = _key(name, values[0])
     st.select_slider(
-        _title(name, configs, title), sorted({*stops, value}), key=key, help=_help(name),
-        on_change=reported(_take), args=(duel.duel(), backend, name, key),
+        _title(name, configs, title), sorted({*stops, values[0]}), key=key, help=_help(name),
+        format_func=_by_lane(values), on_change=reported(_take), args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
+
+
+def _by_lane(values: Sequence[float], leading: int = 0) -> Callable[[float], str]:
+    """How a slider writes a value; "0 / 200 / 0" in place of that of the leading lane, where lanes differ."""
+    every = " / ".join(f"{value:g}" for value in values)
+    own = values[leading] if len(set(values)) > 1 else None
+    return lambda value: every if value == own else f"{value:g}"
 
 
 def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -155,7 +162,7 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=lambda lr: f"{lr:g}", on_change=reported(_set_rate),
+        format_func=_by_lane(peaks, leading.index), on_change=reported(_set_rate),
         args=(duel.duel(), backend, key),
     )  # fmt: skip
     complaint.under(key)

@@ -227,7 +227,8 @@ def _settings(
     if st.session_state.get(key):  # with another label Streamlit takes it for another one, and shut
         st.session_state[key] = True
     popover = st.popover(
-        f"{literal(name(lane))} :gray[settings]", key=key, on_change="rerun", width="content",
+        f"{literal(own_placement.short(name(lane)))} :gray[settings]", key=key, on_change="rerun",
+        width="content",
         help=f"Placement, norm and any other setting of lane {lane.letter}",
     )  # fmt: skip
     if not popover.open:  # a selectbox that the browser mounts later would send its default

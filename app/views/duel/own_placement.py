@@ -6,6 +6,7 @@ what the lane has. Its picture, curves and link follow as they do for any placem
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 
@@ -105,6 +106,11 @@ def entries(value: str, usual: Sequence[str]) -> tuple[str, ...]:
 def entry(key: str) -> str:
     """The label of a placement, or of what opens the slots."""
     return "Your own" if own.is_own(key) else PLACEMENTS.label(key)
+
+
+def short(name: str) -> str:
+    """ "B Own, warm-up 200" of "B Own: in + out, warm-up 200": a long name would move what is beside it."""
+    return re.sub(r"(?<=Own): [^,]*", "", name)
 
 
 def opened(i: int) -> str:

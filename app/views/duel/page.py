@@ -183,7 +183,7 @@ def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:
         return "Some curves show earlier settings: press Train."
     fields = {name for lane in lanes for name in differences(lane.config, first)}
     if fields == {"scheme"}:
-        return f"Same data and seed. {_moved([lane.config for lane in lanes])}"
+        return f"Same data and seed. {_moved([lane.config for lane in lanes])}".strip()
     if len(lanes) == 1 and seen is not None:
         return f"Beside it {label(seen.config)}, which was observed."
     if len(lanes) == 1:
@@ -199,6 +199,8 @@ def _moved(configs: Sequence[RunConfig]) -> str:
     first, keys = configs[0], [config.scheme for config in configs]
     if first.scheme in CELLS:
         return "Only the norms differ."
+    if first.norm != "none" and any(beside_norms(keys, first.depth)):
+        return ""  # they are named before
     said = moved(keys, first.depth)
     if first.norm == "none" and said.startswith("Only") and not any(SCHEMES[k].norm for k in keys):
         return "The norm is none: no lane has one."
@@ -208,4 +210,4 @@ def _moved(configs: Sequence[RunConfig]) -> str:
 def _start(lanes: list[page_lanes.Lane]) -> str:
     """The initialisation, where all lanes have the same: a lane's name says another one."""
     inits = {lane.config.init for lane in lanes}
-    return f"{INITS.label(inits.pop())} [[init|init]]." if len(inits) == 1 else ""
+    return f"[[init|{INITS.label(inits.pop())} init]]." if len(inits) == 1 else ""

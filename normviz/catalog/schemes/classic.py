@@ -52,7 +52,7 @@ SCHEMES = (
         family="Pre-LN and Post-LN",
         sentence="The norm is at the start of each branch; the residual stream itself is never "
         "normalised until one final norm before the output.",
-        trouble="The stream grows with depth, so each deeper block changes it less.",
+        trouble="The stream grows with depth, so deeper blocks change it less and less on the whole.",
         source="Baevski and Auli 2018, arXiv:1809.10853; Xiong et al. 2020, arXiv:2002.04745",
         used_by="GPT-2, Llama, Qwen, DeepSeek-V3",
         oracle="torch TransformerEncoderLayer; transformers GPT2Model; transformers LlamaModel",

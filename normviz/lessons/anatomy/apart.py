@@ -79,8 +79,9 @@ def _norms(scheme: Scheme, depth: int) -> Iterator[int]:
 
 
 def _ends(scheme: Scheme) -> dict[str, Trait]:
-    """The norms outside of the blocks."""
-    ends = {"norms the embedding": scheme.embed_norm, "has a final norm": scheme.final_norm}
+    """The norms outside of the blocks that `in_a_sublayer` does not name."""
+    embedding = scheme.embed_norm and not scheme.in_a_sublayer
+    ends = {"norms the embedding": embedding, "has a final norm": scheme.final_norm}
     return {words: (True, words) for words, there in ends.items() if there}
 
 

@@ -27,6 +27,8 @@ text.on { fill: #fff; font-weight: 600; }
 """
 NORM, BOX, LEAST = 46, 96, 5
 """Widths of a norm and of a branch, and the least distance between them."""
+LEAD = 84
+"""Width of what is before the first block: the embedding's norm."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ def block(
             f'<circle cx="{part.join:g}" cy="{STREAM}" r="9" fill="{INK}"/>'
             f'<path d="M{part.join - 5:g} {STREAM}h10M{part.join:g} {STREAM - 5}v10" stroke="#fff"/>'
         )
-        words.append(f'<text class="on" x="{middle:g}" y="{BRANCH + 5}">{escape(name)}</text>')
+        size = ' font-size="10"' if wide - NORM * inside < 8 * len(name) else ""
+        words.append(
+            f'<text class="on" x="{middle:g}" y="{BRANCH + 5}"{size}>{escape(name)}</text>'
+        )
         for slot, (x, y) in part.norms.items() if has_norm else ():
             shapes.append(
                 _norm(x, y, color, slot == "inner", stays.get((i, slot), before and "new"))
@@ -109,13 +114,20 @@ def block(
         words += _words(d, s, part, WIDTH * i)
         if not beside:
             words.append(f'<text x="{part.join:g}" y="{STREAM + 24}">sum</text>')
-    stream = "".join(f'<path d="M0 {STREAM + 5 * i}H{width}"/>' for i in range(beside + 1))
+    lead = LEAD if scheme.embed_norm and has_norm else 0
+    if lead:
+        is_new = before and not SCHEMES[before].embed_norm
+        lines.append(f'<path d="M0 0V{HEIGHT - 20}" stroke-dasharray="3 3" stroke-width="1"/>')
+        shapes.append(_norm(-LEAD / 2, STREAM, color, False, "new" if is_new else ""))
+        words.append(f'<text x="{-LEAD / 2:g}" y="{STREAM - 22}">embedding</text>')
+    stream = "".join(f'<path d="M{-lead} {STREAM + 5 * i}H{width}"/>' for i in range(beside + 1))
     times = f"× {depth} blocks" if depth > 1 else "1 block"
     words.append(f'<text class="start" x="3" y="{HEIGHT - 5}">{times}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" '
-        f'height="{HEIGHT}" fill="none" stroke-width="2" font-family="system-ui, sans-serif" '
-        f'font-size="{14 if small else 13}"><style>{STYLE.replace("INK", ink)}</style>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-lead} 0 {width + lead} '
+        f'{HEIGHT}" width="{width + lead}" height="{HEIGHT}" fill="none" stroke-width="2" '
+        f'font-family="system-ui, sans-serif" font-size="{14 if small else 13}">'
+        f"<style>{STYLE.replace('INK', ink)}</style>"
         f'<g stroke="{INK}">{stream}{"".join(lines)}</g>{"".join(shapes)}{"".join(words)}</svg>'
     )
 

@@ -43,7 +43,8 @@ def test_only_the_norm_moved_is_said_where_nothing_else_differs(depth: int) -> N
 
 def test_what_differs_is_named() -> None:
     assert moved(("pre", "post"), 12) == "Only the norm moved; Pre-LN has a final norm."
-    assert moved(("pre", "peri"), 12) == "Only the norms differ; Peri-LN norms the embedding."
+    assert moved(("pre", "peri"), 12) == "Only the norms differ."
+    assert SCHEMES["peri"].in_a_sublayer == "norms the embedding and a branch's input and output"
     assert moved(("pre", "mixln"), 3) == "Only the norm moved."
     deepnorm = ["scales the skip path by 2.21", "starts with smaller matrices"]
     assert beside(("post", "deepnorm"), 12) == [[], deepnorm]

@@ -175,7 +175,8 @@ def test_the_block_has_a_box_for_each_norm_and_draws_none_over_another() -> None
         group = patterns(scheme, 12)[-1]
         inside = [s.norm_inner or s.norm_qkv or s.unit_qk for s in (group.attention, group.ffn)]
         with case(scheme):
-            assert len(drawn) == boxes(group.attention) + boxes(group.ffn) + sum(inside)
+            before = SCHEMES[scheme].embed_norm
+            assert len(drawn) == before + boxes(group.attention) + boxes(group.ffn) + sum(inside)
             for slots in (group.attention, group.ffn):
                 it = layout(slots)
                 assert it.box[0] >= it.fork + LEAST and it.box[1] > 40
