@@ -3,7 +3,7 @@
 A file of one run holds every number as it was. A file of cells holds the losses and gradient norms of
 all steps as float32 (the trainer computes them as float32, so they are exact), and the layers of a few
 steps, rounded to float32; learning rates follow from the settings. Both hold held-out losses and sizes of
-logits where some were measured.
+logits where some were measured, and a file of one run what its model wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..catalog import PROBES
 from ..config import ENGINE, RunConfig
-from ..training.events import Diverged, Started
+from ..training.events import Diverged, Started, Writing
 from ..training.schedule import lr_at
 from .recording import SOMETIMES, Recording, Steps
 
@@ -32,7 +32,10 @@ LOG = logging.getLogger(__name__)
 def save(recording: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = recording.steps
-    about = {**_head(recording.probes), **_settings(recording), "bad": _bad(recording)}
+    writings = {step: writing.dumps() for step, writing in recording.writings}
+    about = {
+        **_head(recording.probes), **_settings(recording), "bad": _bad(recording), "writings": writings
+    }  # fmt: skip
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -90,7 +93,10 @@ def load(
         elif (config := RunConfig(**about["config"])).key not in known:
             loss, lr, norm = data["scalars"].T
             layers = data["layer_steps"], data["layers"]
-            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **_read_sometimes(data))
+            written = {int(at): Writing.loads(x) for at, x in about.get("writings", {}).items()}
+            writing = np.array([written.get(i) for i in range(len(loss))], object)
+            some = _read_sometimes(data)
+            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **some, writing=writing)
             status = "diverged" if about["bad"] else "finished"
             yield _recording(about, config, steps, status, about["probes"])
 
@@ -170,7 +176,6 @@ def _settings(recording: Recording) -> dict[str, Any]:
         "config": recording.config.model_dump(mode="json"),
         **{name: getattr(recording.started, name) for name in STARTED},
         "computed_by": [recording.started.engine, recording.started.why],
-        **({"wrote": recording.wrote} if recording.wrote else {}),
     }
 
 
@@ -189,7 +194,7 @@ def _recording(
     return Recording(
         config, Started(config, *(about[name] for name in STARTED), *about["computed_by"]), status,
         Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
-        0.0, about.get("seconds", 0.0), tuple(probes), about.get("wrote", ""), steps=steps,
+        0.0, about.get("seconds", 0.0), tuple(probes), steps=steps,
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ class Eager(Engine):
 
     def looks(self) -> NDArray[np.float32]:
         rows = [row.float().numpy() for (row,) in self.seen.seen["attn_weights"]]
-        return np.array(rows, np.float32).reshape(len(rows), -1)
+        return np.array(rows, np.float32)
 
 
 def backward(model: Transformer, flat: Flat, batch: Batch, tap: Tap) -> Tensor:

@@ -68,5 +68,5 @@ class Engine(Protocol):
 
     def looks(self) -> NDArray[np.float32]:
         """[L, T] how much the last of these tokens attends to each, in each block the mean over its heads;
-        [0, T] without attention."""
+        empty without attention."""
         ...

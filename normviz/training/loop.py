@@ -74,7 +74,9 @@ def train(
     wanted = {*(recorded(config) if record is None else record), *also_at}
     writes = written(config) if record is None and where.type == "cpu" else ()
     with memory_errors(where):
-        yield from _train(config, knobs or Knobs(), (wanted, writes), begun, engine, (where, why_there))
+        yield from _train(
+            config, knobs or Knobs(), (wanted, writes), begun, engine, (where, why_there)
+        )
 
 
 @contextmanager

@@ -345,8 +345,8 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-run-closed-again", "normviz/runs/store/rows.py",
-        "\"message = ?, wrote = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
-        '"message = ?, wrote = ? WHERE id = ?"',
+        "\"message = ? WHERE id = ? AND status IN ('queued', 'running', 'paused')\"",
+        '"message = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
     ),
     Mutation(
@@ -386,9 +386,8 @@ MUTATIONS = (
     ),
     Mutation(
         "writes-of-a-deleted-text", "normviz/execution/worker.py",
-        'wrote="" if is_gone else event.wrote', "wrote=event.wrote",
-        "what a model writes of a deleted text is kept",
-        "tests/execution tests/app/test_page_text.py tests/app/test_page_private.py",
+        "if config.text and not texts.is_here(config.text):", "if not config:",
+        "what a model writes of a deleted text is kept", "tests/training/test_sample.py",
     ),
     Mutation(
         "sleep-ends-runs", "normviz/execution/housekeeping.py",

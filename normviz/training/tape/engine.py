@@ -65,7 +65,10 @@ class Tape(Eager):
         assert logits is not None
         at = laid.values[logits]
         self.logits = buffers.values[at : at + logits.rows * logits.width].reshape(-1, logits.width)
-        T, saved = config.seq_len, [laid.saves[o] for o in program.operations if o.kind == Kind.ATTENTION]
+        T, saved = (
+            config.seq_len,
+            [laid.saves[o] for o in program.operations if o.kind == Kind.ATTENTION],
+        )
         heads = [buffers.values[at : at + config.heads * T * T].reshape(-1, T, T) for at in saved]
         self.of_last = [weights[:, :, -1] for weights in heads]  # they lie as [key, query]
         self.masks = [
