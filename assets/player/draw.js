@@ -32,7 +32,7 @@ export const drawing = {
       if (data) this.drawNumbers();
       this.drawCursor();
       this.drawWalks();
-      drawWritings(this.find(".nv-writes"), this.lanes, this.cursor, this.topic.dark);
+      this.drawWords();
       this.controls();
       await Promise.all(charts.map((chart) => chart.stale && chart.draw()));
       for (const chart of charts) chart.stale = false;
@@ -132,6 +132,10 @@ export const drawing = {
       bars.set(barsAt(this.lanes, at));
       bars.stale = true;
     }
+  },
+
+  drawWords() {
+    drawWritings(this.find(".nv-writes"), this.lanes, this.cursor, this.topic.dark);
   },
 
   drawWalks() {

@@ -32,10 +32,9 @@ LOG = logging.getLogger(__name__)
 def save(recording: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = recording.steps
-    writings = {step: writing.dumps() for step, writing in recording.writings}
-    about = {
-        **_head(recording.probes), **_settings(recording), "bad": _bad(recording), "writings": writings
-    }  # fmt: skip
+    about = {**_head(recording.probes), **_settings(recording), "bad": _bad(recording)}
+    if recording.writings:
+        about["writings"] = {step: writing.dumps() for step, writing in recording.writings}
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -130,7 +129,9 @@ def _cells(
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)
-        steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own, **some)
+        steps = Steps(
+            np.arange(n), loss, lr, norm, layer_steps, own, **some, writing=np.full(n, None)
+        )
         yield _recording(about, config, steps, about["status"], probes)
 
 
