@@ -53,8 +53,8 @@ function drawWriting(writing, { name, earlier }, layer) {
     return part;
   });
   text.append(...parts, worded("b", writing.text));
-  head.append(worded("b", name), ` (step ${writing.step})`);
-  box.className = earlier ? "nv-written nv-earlier" : "nv-written";
+  head.append(worded("b", name), ` (step ${writing.step}${earlier ? ", of earlier settings" : ""})`);
+  box.className = "nv-written";
   box.append(head, text);
   return box;
 }
