@@ -41,7 +41,7 @@ ENGINES: dict[Choice, type[Eager]] = {"tape": Tape, "captured": Captured, "eager
 CPU_IS_FULL = "DefaultCPUAllocator"
 """What PyTorch's error on too little memory of the CPU names."""
 
-WRITTEN = 24
+WRITTEN = 20
 """Characters that a model writes. Each takes a forward pass of one sequence."""
 
 

@@ -69,7 +69,7 @@ def held_out_at(config: RunConfig) -> tuple[int, ...]:
     return tuple(sorted({*range(stride - 1, steps, stride), steps - 1}))
 
 
-WRITING_STRIDE, MOST_WRITTEN = 50, 20
+WRITING_STRIDE, MOST_WRITTEN = 60, 20
 """A model writes once in so many steps on average, and at most so often, not counting step 0."""
 
 

@@ -894,10 +894,9 @@ MUTATIONS = (
         f"{PAGES} tests/app/test_page_outcome.py tests/app/test_page_runs.py",
     ),
     Mutation(
-        "private-writing-shown", "app/views/duel/outcome.py",
-        'if not text or texts.is_here(text):', "if True:",
-        "disabled check: what a model learned of a deleted text is shown",
-        "tests/app/test_page_private.py tests/app/test_page_text.py tests/app/test_page_outcome.py",
+        "private-writing-shown", "normviz/player/message.py",
+        "run.writings if not text or texts.is_here(text) else []", "run.writings",
+        "what a model writes of a deleted text is shown", "tests/app/test_page_text.py",
     ),
     Mutation(
         "drag-another-cell", "app/views/by_hand/state.py",
