@@ -73,7 +73,10 @@ class Result(Recording):
                 for step in self.steps
                 if step.logit_rms is not None
             },
-            "wrote": self.wrote,
+            "writings": [
+                {"step": step, "prompt": w.prompt, "text": w.text, "attention": w.weights()}
+                for step, w in self.writings
+            ],
             "layers": [
                 {"step": step, "layer": layer, "probe": probe, "value": finite(value)}
                 for step, layer, probe, value in self._layer_rows(at)

@@ -4,6 +4,7 @@ import { paint } from "./heatmap.js";
 import { quotient, recordAt } from "./numbers.js";
 import { barsAt, heatAt, linesOf, lossAt, seedSets, wholeLoss } from "./rows.js";
 import { drawWalk } from "./walk.js";
+import { drawWritings } from "./writes.js";
 
 const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
 
@@ -31,6 +32,7 @@ export const drawing = {
       if (data) this.drawNumbers();
       this.drawCursor();
       this.drawWalks();
+      this.drawWords();
       this.controls();
       await Promise.all(charts.map((chart) => chart.stale && chart.draw()));
       for (const chart of charts) chart.stale = false;
@@ -131,6 +133,10 @@ export const drawing = {
       bars.set(barsAt(this.lanes, at));
       bars.stale = true;
     }
+  },
+
+  drawWords() {
+    drawWritings(this.find(".nv-writes"), this.lanes, this.cursor, this.topic.dark);
   },
 
   drawWalks() {

@@ -1,7 +1,7 @@
 // The numbers of the lanes as they arrive, and what was recorded by a step.
 
 export function newLane(about) {
-  return { about, loss: [], records: [], values: [], bad: null };
+  return { about, loss: [], records: [], values: [], writings: [], bad: null };
 }
 
 export function floats(text) {

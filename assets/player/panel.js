@@ -35,6 +35,7 @@ export const PAGE = `
   </select></label>
 </div>
 </div>
+<section class="nv-writes" aria-label="What each lane writes" hidden></section>
 <p class="nv-readout" hidden></p>
 <details class="nv-table"><summary>Numbers at this step</summary><div></div></details>`;
 

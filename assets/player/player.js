@@ -5,6 +5,7 @@ import { drawing } from "./draw.js";
 import { hands } from "./hands.js";
 import { floats, newLane, take } from "./numbers.js";
 import { PAGE, panel } from "./panel.js";
+import { takeWritings } from "./writes.js";
 
 export { embedded, posted, socket } from "./source.js";
 
@@ -89,6 +90,7 @@ export class Player {
       return;
     }
     this.repeat(message.repeats ?? []);
+    message.writings?.forEach((fresh, i) => takeWritings(this.lanes[i], fresh));
     if (message.charts) this.build(message);
     this.walk(message);
     this.live = message.live;

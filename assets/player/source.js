@@ -9,8 +9,8 @@ export function embedded(file) {
       const look = looks[`${view} ${linear ? "linear" : "log"}`];
       const charts = Object.entries(look.charts).map(([name, place]) => [name, file.charts[place]]);
       const walk = view === "walk" ? file.walk : {};
-      const repeats = file.repeats;
-      receive({ ...numbers, repeats, ...look, ...walk, charts: Object.fromEntries(charts) });
+      const { repeats, writings } = file;
+      receive({ ...numbers, repeats, writings, ...look, ...walk, charts: Object.fromEntries(charts) });
     },
     close() {},
   };

@@ -272,7 +272,7 @@ def report(result: Result) -> str:
             f"loss {losses[0]:.3f} at step 0, {final_loss(losses):.3f} in the last tenth; "
             f"{'' if held_out is None else f'held-out {held_out:.3f}; '}"
             f"chance {started.chance:.3f}, floor {floor} ({TASKS[config.task].unit})",
-            *([f"writes: “{one_line(result.wrote)}”"] if result.wrote else []),
+            *[f"writes at step {at}: “{one_line(w.text)}”" for at, w in result.writings[-1:]],
             f"{n} step{'s' * (n != 1)} in {result.seconds:.1f} s, {rate:.0f} a second "
             f"({started.device}, {started.threads} thread{'s' * (started.threads > 1)}, engine "
             f"{started.engine}{f': {started.why}' if started.why else ''})",

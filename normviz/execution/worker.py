@@ -181,11 +181,12 @@ class StoredRun:
                 case Finished():
                     self.flush()
                     status = "diverged" if bad else "finished"
-                    is_gone = config.text and not texts.is_here(config.text)
-                    self.store.end(self.run, status, bad, wrote="" if is_gone else event.wrote)
+                    self.store.end(self.run, status, bad)
         if self.stopped:
             self.flush()
             self.store.end(self.run, "stopped")
+        if config.text and not texts.is_here(config.text):
+            self.store.drop_writing(texts.listed())
 
     def steered(self, events: Iterator[Event]) -> Iterator[Event]:
         """Pass events on; between steps obey pause, step, resume, stop and a new learning rate."""

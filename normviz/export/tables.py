@@ -86,6 +86,8 @@ COLUMNS: tuple[Column, ...] = (
            "reads, after the step's update; empty where not measured", TRAINED),
     Column("steps", "logit_rms", "number", "RMS", "root mean square of the logits of the step's batch, at "
            "the steps with layers; empty where not measured", TRAINED),
+    Column("steps", "writes", "text", "-", "what the model writes before the step's update, drawn at "
+           "temperature 1; empty elsewhere, and for a visitor's own text", TRAINED),
     Column("steps", "finite", "yes or no", "-", "whether loss and grad_norm both are finite",
            "computed"),
     Column("steps", "init_seed", "integer", "-", *INIT_SEED),
@@ -165,9 +167,16 @@ def steps(lane: Lane, recording: Recording) -> pa.Table:
         "grad_norm": _measured(c, s.grad_norm),
         "held_out_loss": pa.array(s.held_out, mask=np.isnan(s.held_out)),
         "logit_rms": pa.array(s.logit_rms, mask=np.isnan(s.logit_rms)),
+        "writes": _writes(c, s),
         "finite": _finite(c, s),
     }
     return _table("steps", {**_names(lane, recording, len(s.step)), **columns})
+
+
+def _writes(config: Settings, steps: Steps) -> Any:
+    """What the model writes; nulls for a visitor's own text, which it can repeat."""
+    own = getattr(config, "text", "")
+    return pa.array([None if own or w is None else w.text for w in steps.writing], pa.string())
 
 
 def _tokens(config: Settings, steps: Steps) -> Any:

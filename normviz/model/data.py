@@ -6,6 +6,7 @@ loss, where it is known. Both are computed here, in nats, and not hard-coded.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from copy import copy
 from typing import TypeAlias
@@ -165,8 +166,12 @@ class Characters(Task):
 
     @property
     def opening(self) -> Tokens:
-        """The tokens [T] that a sample continues: the first of the held-out part, else of the whole text."""
-        return (self.codes if self.unread is None else self.unread)[: self.seq_len]
+        """The tokens [T] that a model continues, of the held-out part, else of the whole text: what
+        follows its first empty line, or where there is none, its start."""
+        codes = self.codes if self.unread is None else self.unread
+        empty = re.search(r"\n\n\s*", "".join(self.alphabet[i] for i in codes[:5000]))
+        at = empty.end() if empty and empty.end() <= len(codes) - self.seq_len else 0
+        return codes[at : at + self.seq_len]
 
 
 class Prose(Characters):

@@ -20,9 +20,12 @@ from ..catalog import FAMILIES, PROBES
 from ..charts.base import Spec, unchecked
 from ..charts.palette import COMPARING, PALETTE
 from ..charts.scale import Domain
+from ..model import texts
+from ..model.characters import one_line
 from ..observed import configured
 from ..runs import Recording
 from ..runs.lane import Lane, lacking, units
+from ..training.events import Writing
 from .walk import CARRIED, walk
 
 View = Literal["heat", "ratio", "lines", "walk"]
@@ -91,6 +94,7 @@ class Sent:
     have: list[Have] = field(default_factory=list)
     repeats: list[list[int]] = field(default_factory=list)
     walks: list[int] = field(default_factory=list)
+    writings: list[int] = field(default_factory=list)
     plans: object = None
     charts: object = None
 
@@ -116,6 +120,7 @@ def message(
     out: dict[str, Any] = {"live": live, "view": options.view}
     out |= _numbers(runs, probe, sent)
     out |= _repeats([lane.repeats for lane in lanes], sent)
+    out |= _writings(runs, sent)
     if walk and options.view == "walk":
         out |= _walks(runs, sent, live)
     out |= _charts(lanes, probe, drawn, options, sent)
@@ -149,6 +154,32 @@ def _repeats(repeats: Sequence[Sequence[Recording]], sent: Sent) -> dict[str, An
         ]
     sent.repeats = counts
     return out
+
+
+def _writings(runs: Sequence[Recording], sent: Sent) -> dict[str, Any]:
+    """What the models write, and where they look, beyond what the browser has. A model can repeat the text
+    that it was trained on: once a text is deleted, nobody sees what was learned from it."""
+    own = [getattr(run.config, "text", "") for run in runs]
+    every = [
+        run.writings if not text or texts.is_here(text) else []
+        for run, text in zip(runs, own, strict=True)
+    ]
+    starts = sent.writings if len(sent.writings) == len(runs) else [0] * len(runs)
+    sent.writings = [len(some) for some in every]
+    if not any(every):
+        return {}
+    return {
+        "writings": [
+            {"from": start, "fresh": [_written(step, w) for step, w in some[start:]]}
+            for start, some in zip(starts, every, strict=True)
+        ]
+    }
+
+
+def _written(step: int, writing: Writing) -> dict[str, Any]:
+    looks = coded(np.frombuffer(writing.looks, np.uint8))
+    prompt, text = one_line(writing.prompt), one_line(writing.text)
+    return {"step": step, "prompt": prompt, "text": text, "looks": looks}
 
 
 def _walks(runs: Sequence[Recording], sent: Sent, live: bool) -> dict[str, Any]:

@@ -112,6 +112,11 @@ def page(
     file: dict[str, Any] = {"probes": probes, "charts": [json.loads(text) for text in pool]}
     same = [probe["numbers"].pop("repeats", []) for probe in probes.values()]
     file["repeats"] = same[0]  # they don't depend on the probe
+    written = [probe["numbers"].pop("writings", []) for probe in probes.values()]
+    own = any(getattr(config, "text", "") for config in configs)
+    file["writings"] = (
+        [] if own else written[0]
+    )  # no file to take away has parts of a visitor's text
     if set(CARRIED) <= set(keys) and walkable(lanes):
         runs = [lane.recording for lane in lanes]
         file["walk"] = {

@@ -3,7 +3,7 @@
 A file of one run holds every number as it was. A file of cells holds the losses and gradient norms of
 all steps as float32 (the trainer computes them as float32, so they are exact), and the layers of a few
 steps, rounded to float32; learning rates follow from the settings. Both hold held-out losses and sizes of
-logits where some were measured.
+logits where some were measured, and a file of one run what its model wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..catalog import PROBES
 from ..config import ENGINE, RunConfig
-from ..training.events import Diverged, Started
+from ..training.events import Diverged, Started, Writing
 from ..training.schedule import lr_at
 from .recording import SOMETIMES, Recording, Steps
 
@@ -33,6 +33,8 @@ def save(recording: Recording, path: Path) -> None:
     """Write one run to an .npz file, exactly. Raises OSError where the file can't be written."""
     steps = recording.steps
     about = {**_head(recording.probes), **_settings(recording), "bad": _bad(recording)}
+    if recording.writings:
+        about["writings"] = {step: writing.dumps() for step, writing in recording.writings}
     np.savez_compressed(
         path,
         about=np.array(json.dumps(about)),
@@ -90,7 +92,10 @@ def load(
         elif (config := RunConfig(**about["config"])).key not in known:
             loss, lr, norm = data["scalars"].T
             layers = data["layer_steps"], data["layers"]
-            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **_read_sometimes(data))
+            written = {int(at): Writing.loads(x) for at, x in about.get("writings", {}).items()}
+            writing = np.array([written.get(i) for i in range(len(loss))], object)
+            some = _read_sometimes(data)
+            steps = Steps(np.arange(len(loss)), loss, lr, norm, *layers, **some, writing=writing)
             status = "diverged" if about["bad"] else "finished"
             yield _recording(about, config, steps, status, about["probes"])
 
@@ -124,7 +129,9 @@ def _cells(
             continue
         lr = np.array([lr_at(config, step) for step in range(n)], dtype=np.float64)
         layer_steps = np.array(about["layer_steps"], dtype=np.int64)
-        steps = Steps(np.arange(n), loss, lr, norm, layer_steps, own, **some)
+        steps = Steps(
+            np.arange(n), loss, lr, norm, layer_steps, own, **some, writing=np.full(n, None)
+        )
         yield _recording(about, config, steps, about["status"], probes)
 
 
@@ -170,7 +177,6 @@ def _settings(recording: Recording) -> dict[str, Any]:
         "config": recording.config.model_dump(mode="json"),
         **{name: getattr(recording.started, name) for name in STARTED},
         "computed_by": [recording.started.engine, recording.started.why],
-        **({"wrote": recording.wrote} if recording.wrote else {}),
     }
 
 
@@ -189,7 +195,7 @@ def _recording(
     return Recording(
         config, Started(config, *(about[name] for name in STARTED), *about["computed_by"]), status,
         Diverged(*about["bad"]) if about["bad"] else None, about.get("message"),
-        0.0, about.get("seconds", 0.0), tuple(probes), about.get("wrote", ""), steps=steps,
+        0.0, about.get("seconds", 0.0), tuple(probes), steps=steps,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..catalog import FAMILIES, PROBES, TASKS
 from ..catalog.probes import ROUNDING
 from ..observed import OWN_UNIT, Observed, Settings
-from ..training.events import Diverged, Edited, Event, Finished, Started, Step
+from ..training.events import Diverged, Edited, Event, Finished, Started, Step, Writing
 from .run import OPEN, Run, Status
 from .verdict import (
     LEARNED,
@@ -46,7 +46,8 @@ class Steps:
     """Steps of a run, ascending: step [n], loss [n], lr [n], grad_norm [n]; layers where recorded.
 
     `layer_steps` [m] are the steps with layers, `layers` [m, probes, L+1] their values. `held_out` and
-    `logit_rms` [n] are NaN where they were not measured; left out, they were measured nowhere.
+    `logit_rms` [n] are NaN where they were not measured, and `writing` [n] None where nothing was written;
+    left out, there are none.
     """
 
     step: NDArray[np.int64]
@@ -57,11 +58,14 @@ class Steps:
     layers: NDArray[np.float64]
     held_out: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     logit_rms: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    writing: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, object))
 
     def __post_init__(self) -> None:
         for name in SOMETIMES:
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self.step), np.nan))
+        if not len(self.writing):
+            object.__setattr__(self, "writing", np.full(len(self.step), None))
 
     @classmethod
     def of(cls, steps: Sequence[Step], depth: int) -> Steps:
@@ -79,8 +83,11 @@ class Steps:
         by_name = dict(zip(COLUMNS, columns, strict=True))
         step = np.array(by_name.pop("step"), np.int64)
         has_layers = [values is not None for values in by_name.pop("layers")]
+        writing = np.array(by_name.pop("writing"), object)
         numbers = {name: np.array(column, np.float64) for name, column in by_name.items()}
-        return cls(step=step, layer_steps=step[has_layers], layers=layers, **numbers)
+        return cls(
+            step=step, layer_steps=step[has_layers], layers=layers, writing=writing, **numbers
+        )
 
     def __len__(self) -> int:
         return len(self.step)
@@ -91,7 +98,8 @@ class Steps:
         steps = self.step.tolist()
         columns = (column.tolist() for column in (self.loss, self.lr, self.grad_norm))
         some = ([None if x != x else x for x in getattr(self, name).tolist()] for name in SOMETIMES)
-        return starmap(Step, zip(steps, *columns, map(layers.get, steps), *some, strict=True))
+        rows = zip(steps, *columns, map(layers.get, steps), *some, self.writing, strict=True)
+        return starmap(Step, rows)
 
     def after(self, earlier: Steps) -> Steps:
         """The earlier steps followed by these."""
@@ -215,6 +223,12 @@ class Recording(Run):
         """[k] steps after which the held-out loss was measured, ascending, and [k] losses in nats."""
         measured = ~np.isnan(self.steps.held_out)
         return self.steps.step[measured], self.steps.held_out[measured]
+
+    @property
+    def writings(self) -> list[tuple[int, Writing]]:
+        """(step, what the model writes there), ascending."""
+        there = np.flatnonzero(self.steps.writing)
+        return [(int(self.steps.step[i]), self.steps.writing[i]) for i in there]
 
     @property
     def unit(self) -> str:
@@ -354,7 +368,7 @@ class RecordingBuilder:
         self._config: Settings | None = None
         self._steps: list[Step] = []
         self._bad: Diverged | None = None
-        self._has_ended, self._wrote = False, ""
+        self._has_ended = False
         self._began = self._now = time.perf_counter()
 
     def follow(self, events: Iterable[Event]) -> Iterator[Event]:
@@ -376,7 +390,7 @@ class RecordingBuilder:
             case Diverged():
                 self._bad = event
             case Finished():
-                self._has_ended, self._wrote = True, event.wrote
+                self._has_ended = True
         self._now = time.perf_counter()
 
     def recording(self) -> Recording:
@@ -389,7 +403,7 @@ class RecordingBuilder:
         ended = "finished" if self._has_ended else "stopped"
         return Recording(
             self._config, self.started, "diverged" if self._bad else ended, self._bad,
-            began=self._began, ended=self._now, wrote=self._wrote,
+            began=self._began, ended=self._now,
             steps=Steps.of(self._steps, self._config.rows),
         )  # fmt: skip
 

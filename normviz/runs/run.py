@@ -47,8 +47,6 @@ class Run:
     ended      when it ended, in seconds since 1970; where no store has the run, of any clock. For a cell of a
                sweep the difference is the CPU time of its process, with the building of the model
     probes     keys of the rows of `Steps.layers`; by default all that its placement has today
-    wrote      what the trained model writes, where its task is a text. It can hold parts of that text, so
-               no file to take away has it
     id         its number in the store, 0 where none has it; this and what follows the store alone knows
     origin     here, sweep (a cell of one), reading (of a lab), shipped, shipped sweep, observed
     created    when it was queued, in seconds since 1970
@@ -66,7 +64,6 @@ class Run:
     began: float | None = None
     ended: float | None = None
     probes: tuple[str, ...] = ()
-    wrote: str = ""
     id: int = 0
     origin: str = ""
     created: float = 0.0

@@ -39,6 +39,7 @@ class Eager(Engine):
         self.stacks = probes.Stacks()
         self.scales = probes.NormScales(model, flat)
         self.numbers: NDArray[np.float64] = np.empty(0)
+        self.seen = probes.Recorder(())
 
     def step(self, batch: Batch, watched: bool) -> tuple[float, float]:
         self.numbers = self.numbers_of(batch, watched).cpu().numpy()  # a GPU is waited for once
@@ -77,12 +78,18 @@ class Eager(Engine):
         self.model.train()
         return loss
 
-    def next_token(self, tokens: Tensor) -> int:
+    def next_logits(self, tokens: Tensor) -> NDArray[np.float32]:
+        last = {"attn_weights": lambda p: (p[:, -1].mean(0),)}
+        self.seen = probes.Recorder((), (), last)
         self.model.eval()
         with torch.no_grad():
-            logits = self.model(tokens)[0, -1]
+            logits = self.model(tokens, self.seen)[0, -1]
         self.model.train()
-        return int(logits.argmax())
+        return logits.float().numpy()
+
+    def looks(self) -> NDArray[np.float32]:
+        rows = [row.float().numpy() for (row,) in self.seen.seen["attn_weights"]]
+        return np.array(rows, np.float32)
 
 
 def backward(model: Transformer, flat: Flat, batch: Batch, tap: Tap) -> Tensor:

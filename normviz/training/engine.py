@@ -61,6 +61,12 @@ class Engine(Protocol):
         nothing that a later step reads."""
         ...
 
-    def next_token(self, tokens: Tensor) -> int:
-        """The most likely token after tokens [B, T], of the first row, in evaluation mode."""
+    def next_logits(self, tokens: Tensor) -> NDArray[np.float32]:
+        """The logits [V] of the token after tokens [1, T], in evaluation mode. Changes nothing that a later
+        step reads; `layers` and `logit_rms` of the last step are read before."""
+        ...
+
+    def looks(self) -> NDArray[np.float32]:
+        """[L, T] how much the last of these tokens attends to each, in each block the mean over its heads;
+        empty without attention."""
         ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,40 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """What a model writes after a fixed piece of its task's text. It can hold parts of that text.
+
+    prompt  [T] the piece, the same at every step and in every lane
+    text    what follows: characters drawn one by one at temperature 1, by the same random numbers at every
+            step and for all models with one data seed; it ends before a number that is not finite
+    looks   [L, T] bytes: how much the prompt's last character attends to each of its characters, the mean
+            over the heads of each block, as 255 times the square root of the weight; empty for a model
+            without attention
+    """
+
+    prompt: str
+    text: str
+    looks: bytes = b""
+
+    def dumps(self) -> str:
+        """As JSON, which `loads` reads."""
+        return json.dumps([self.prompt, self.text, b64encode(self.looks).decode()])
+
+    @classmethod
+    def loads(cls, written: str) -> Writing:
+        """From JSON. Raises ValueError or TypeError for damage."""
+        prompt, text, looks = json.loads(written)
+        return cls(prompt, text, b64decode(looks))
+
+    def weights(self) -> list[list[float]]:
+        """[L, T] the weights of `looks`."""
+        T = len(self.prompt)
+        return [
+            [(x / 255) ** 2 for x in self.looks[at : at + T]] for at in range(0, len(self.looks), T)
+        ]
+
+
+@dataclass(frozen=True)
 class Step:
     """One training step, measured before its update.
 
@@ -49,6 +85,8 @@ class Step:
                  inf where it is not finite, None where not measured
     logit_rms    RMS of the logits of the step's batch over all positions, sequences and symbols, at the
                  steps with layers; inf where it is not finite, None elsewhere
+    writing      what the model writes, at the steps of `schedule.written` where the task is a text; None
+                 elsewhere
     """
 
     step: int
@@ -58,6 +96,7 @@ class Step:
     layers: NDArray[np.float64] | None
     held_out: float | None = None
     logit_rms: float | None = None
+    writing: Writing | None = None
 
 
 @dataclass(frozen=True)
@@ -83,14 +122,9 @@ class Diverged:
 
 @dataclass(frozen=True)
 class Finished:
-    """Last event of a run that reached its end, diverged or not. `steps` is the number of its steps.
-
-    `wrote` is what the trained model writes, by its most likely character each time, after a fixed piece of
-    the task's text; empty for other tasks, and for a run that diverged or had no steps.
-    """
+    """Last event of a run that reached its end, diverged or not. `steps` is the number of its steps."""
 
     steps: int
-    wrote: str = ""
 
 
 class OutOfMemory(MemoryError):

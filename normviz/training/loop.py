@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..config import ConfigError, RunConfig, device_of
 from ..cores import on_gpu
+from ..model import draws
 from ..model.data import Characters, Task, make_task, placed
 from ..model.families import build
 from ..model.flat import Flat, profile
@@ -29,8 +32,8 @@ from .captured import Captured
 from .divergence import DivergenceGuard
 from .eager import Eager
 from .engine import Choice, Engine, Unsupported
-from .events import Edited, Event, Finished, OutOfMemory, Started, Step
-from .schedule import held_out_at, lr_at, peak_at, recorded, with_lr
+from .events import Edited, Event, Finished, OutOfMemory, Started, Step, Writing
+from .schedule import held_out_at, lr_at, peak_at, recorded, with_lr, written
 from .tape.engine import Tape
 
 ENGINES: dict[Choice, type[Eager]] = {"tape": Tape, "captured": Captured, "eager": Eager}
@@ -38,8 +41,8 @@ ENGINES: dict[Choice, type[Eager]] = {"tape": Tape, "captured": Captured, "eager
 CPU_IS_FULL = "DefaultCPUAllocator"
 """What PyTorch's error on too little memory of the CPU names."""
 
-SAMPLE = 80
-"""Characters that a trained model writes."""
+WRITTEN = 20
+"""Characters that a model writes. Each takes a forward pass of one sequence."""
 
 
 @dataclass
@@ -61,15 +64,19 @@ def train(
 ) -> Generator[Event]:
     """Train one config. Yields Started, one Step a step, then Finished; Diverged comes before it.
 
-    Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. With steps=0 it
+    Layers are recorded at `record` (by default `schedule.recorded`) and `also_at`. Where `record` is left
+    out, a model of a text writes at the steps of `schedule.written`, on a CPU alone. With steps=0 it
     measures at initialisation and stops. To keep the trained model, make it by `begin` and pass it as
     `begun`. `device` is in place of the config's. Where the engine does not run the config, eager does, and
     `Started` says why. Raises ConfigError for a device that this machine does not have, and OutOfMemory.
     """
     where, why_there = (find_device(device), "") if device else _chosen(config)
     wanted = {*(recorded(config) if record is None else record), *also_at}
+    writes = written(config) if record is None and where.type == "cpu" else ()
     with memory_errors(where):
-        yield from _train(config, knobs or Knobs(), wanted, begun, engine, (where, why_there))
+        yield from _train(
+            config, knobs or Knobs(), (wanted, writes), begun, engine, (where, why_there)
+        )
 
 
 @contextmanager
@@ -86,12 +93,12 @@ def memory_errors(device: torch.device) -> Iterator[None]:
 def _train(
     config: RunConfig,
     knobs: Knobs,
-    wanted: Collection[int],
+    at: tuple[Collection[int], Collection[int]],
     begun: tuple[Transformer, Task] | None,
     engine: Choice,
     chosen: tuple[torch.device, str],
 ) -> Generator[Event]:
-    where, why_there = chosen
+    (where, why_there), (wanted, writes) = chosen, at
     model, task = begun or begin(config)
     if where.type != "cpu":
         model.to(where)  # buffers; the parameters move into the flat buffer next
@@ -121,21 +128,20 @@ def _train(
 
         layers = runs.layers() if watched else None
         logit_rms = finite_or_inf(runs.logit_rms()) if watched else None
+        writing = None
+        if isinstance(task, Characters) and step in writes and bad is None:
+            writing = write(runs, task, config.data_seed)
         if bad is None and config.steps:
             runs.update(config, lr, grad_norm, layers)
         evaluation = None
         if held_out is not None and bad is None and step in evaluated:
             read = at_last if step + 1 >= config.steps else [held_out]
             evaluation = finite_or_inf(fmean(map(runs.evaluate, read)))
-        yield Step(step, loss, lr, grad_norm, layers, evaluation, logit_rms)
+        yield Step(step, loss, lr, grad_norm, layers, evaluation, logit_rms, writing)
         if bad is not None:
             yield bad
             break
-    wrote = ""
-    if isinstance(task, Characters) and config.steps and bad is None:
-        del runs  # its memory: another one with one row a batch takes its place
-        wrote = write(choose(engine, config.replace(batch=1), model, flat)[0], task, where)
-    yield Finished(step + 1 if config.steps else 0, wrote)
+    yield Finished(step + 1 if config.steps else 0)
 
 
 def finite_or_inf(value: float) -> float:
@@ -143,16 +149,33 @@ def finite_or_inf(value: float) -> float:
     return value if math.isfinite(value) else math.inf
 
 
-@torch.no_grad()
-def write(engine: Engine, task: Characters, device: torch.device) -> str:
-    """What a trained model writes after the task's opening, SAMPLE characters by its most likely ones."""
-    tokens = torch.from_numpy(task.opening).to(device)[None]
-    for _ in range(SAMPLE):
-        token = torch.tensor(
-            [[engine.next_token(tokens[:, -task.seq_len :].contiguous())]], device=device
-        )
-        tokens = torch.cat([tokens, token], 1)
-    return "".join(task.alphabet[i] for i in tokens[0, task.seq_len :].tolist())
+def write(engine: Engine, task: Characters, seed: int) -> Writing:
+    """What a model writes after the task's opening, and where that one's last character looks."""
+    T, tokens, looks = task.seq_len, task.opening.tolist(), b""
+    for u in draws.uniform(draws.generator("writing", seed), WRITTEN).tolist():
+        token = drawn(engine.next_logits(torch.tensor([tokens[-T:]])), u)
+        if len(tokens) == T:
+            looks = as_bytes(engine.looks())
+        if token is None:
+            break
+        tokens.append(token)
+    prompt, text = ("".join(task.alphabet[i] for i in some) for some in (tokens[:T], tokens[T:]))
+    return Writing(prompt, text, looks)
+
+
+def drawn(logits: NDArray[np.float32], u: float) -> int | None:
+    """The symbol that a number u in [0, 1) draws by logits [V], so that a small change of the logits seldom
+    draws another one; None where a logit is not finite."""
+    if not np.isfinite(logits).all():
+        return None
+    sums = np.exp(logits.astype(np.float64) - logits.max()).cumsum()
+    return min(int(np.searchsorted(sums, u * sums[-1], "right")), len(sums) - 1)
+
+
+def as_bytes(looks: NDArray[np.float32]) -> bytes:
+    """Weights of attention as in `Writing`; 0 for one that is not finite."""
+    sizes = np.sqrt(np.nan_to_num(looks, nan=0.0, posinf=0.0, neginf=0.0).clip(0.0, 1.0))
+    return np.rint(255 * sizes).astype(np.uint8).tobytes()
 
 
 def begin(config: RunConfig) -> tuple[Transformer, Task]:

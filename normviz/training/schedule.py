@@ -1,5 +1,5 @@
-"""The learning rate of each step, and the steps at which layers and held-out losses are recorded.
-Torch-free."""
+"""The learning rate of each step, and the steps at which layers, held-out losses and what a model writes are
+recorded. Torch-free."""
 
 from __future__ import annotations
 
@@ -67,6 +67,18 @@ def held_out_at(config: RunConfig) -> tuple[int, ...]:
     steps = max(config.steps, 1)
     stride = max(HELD_OUT_STRIDE, math.ceil(steps / MOST_HELD_OUT))
     return tuple(sorted({*range(stride - 1, steps, stride), steps - 1}))
+
+
+WRITING_STRIDE, MOST_WRITTEN = 60, 20
+"""A model writes once in so many steps on average, and at most so often, not counting step 0."""
+
+
+def written(config: RunConfig) -> tuple[int, ...]:
+    """The steps before whose update a model of a text writes, ascending: closer at first, when it changes
+    most, at the pace of the page's replay. The first and the last step are among them; none without steps."""
+    last = config.steps - 1
+    n = min(MOST_WRITTEN, max(1, config.steps // WRITING_STRIDE))
+    return tuple(sorted({round(last * (k / n) ** 2) for k in range(n + 1)})) if config.steps else ()
 
 
 def coarse(config: RunConfig) -> tuple[int, ...]:

@@ -34,26 +34,6 @@ def test_one_seed_is_compared_without_an_interval_and_offers_more(page: Open, fo
     assert duel(at).seeds == 5 and len(duel(at).extra) == 8
 
 
-def test_what_a_model_of_a_text_writes_is_shown_as_it_is(page: Open, folder: Path) -> None:
-    config = SMALL.replace(task="prose")
-    for one in (config, POST):
-        kept(Store(folder), one)
-    Store(folder).db.connection.execute(
-        "UPDATE runs SET wrote = ? WHERE key = ?", ("*b*\n", config.key)
-    )
-
-    def said() -> list[str]:
-        at = page(encode((config, POST)))
-        return [words_of(one) for one in at.caption if " writes, " in one.value]
-
-    assert said() == ["A Pre-LN, task English prose writes, by its most likely characters: “*b*⏎”"]
-    for words in (" " * 80, ("of the sea, " + "and the " * 20)[:80]):  # nobody reads that
-        Store(folder).db.connection.execute(
-            "UPDATE runs SET wrote = ? WHERE key = ?", (words, config.key)
-        )
-        assert not said()
-
-
 def test_all_seeds_shown_are_compared_in_pairs(page: Open, folder: Path) -> None:
     for config in (*seeded(SMALL, 5), *seeded(POST, 4)):
         kept(Store(folder), config)

@@ -33,11 +33,10 @@ from normviz.runs.store.pictures import Picture
 pytestmark = pytest.mark.slow
 
 __all__ = ["client", "maps"]
-WROTE = "a line of the secret text"
 CHANCE = 2.71828
 """In place of the text's entropy, to be found in what a server says."""
 CARD = b"\x89PNG of a secret"
-PRIVATE = (WROTE, f"{len(TEXT):,} characters", "2.718", "a secret drawing")
+PRIVATE = (f"{len(TEXT):,} characters", "2.718", "a secret drawing")
 
 
 @dataclass
@@ -57,15 +56,15 @@ def before(folder: Path, page: Open) -> Before:
     cell = small(task="text", text=key).grid.cells[0].config
     run, _ = kept(store, config), kept(store, cell, steps=20)
     store.db.connection.execute(
-        "UPDATE runs SET visitor = 'a', linked = 1, wrote = ?, chance = ?, text = ? "
+        "UPDATE runs SET visitor = 'a', linked = 1, chance = ?, text = ? "
         "WHERE json_extract(config, '$.text') = ?",
-        (WROTE, CHANCE, key * 2, key),
+        (CHANCE, key * 2, key),
     )
     pictures.ask(store, [run], None)
     drawn = dict.fromkeys(("loss", "bars"), "<svg>a secret drawing</svg>")
     pictures.keep(store, [run], Picture(drawn, drawn, CARD))
     said = everything(at := page(encode([config])))
-    assert runs(at) == [run] and WROTE in said and PRIVATE[1] in said
+    assert runs(at) == [run] and PRIVATE[0] in said
     return Before(config, run, cell)
 
 

@@ -14,6 +14,9 @@ from task_kit import WORDS
 from normviz import RunConfig, train
 from normviz.links import encode
 from normviz.model import texts
+from normviz.player import ChartOptions, Sent, message
+from normviz.runs.frames import Frames
+from normviz.runs.lane import Lane
 from normviz.runs.store import Store
 from normviz.training.events import Started, Step
 
@@ -195,14 +198,16 @@ def test_who_came_by_a_link_sees_counts_and_curves_but_no_text(page: Open, folde
 
 
 def test_what_a_model_wrote_goes_with_its_text(page: Open, folder: Path) -> None:
-    config, wrote = RunConfig(depth=2, steps=40, task="text", text=texts.add(TEXT)), "a line of it"
+    config, store = RunConfig(depth=2, steps=40, task="text", text=texts.add(TEXT)), Store(folder)
+    run = store.run(stored(folder, config))
+    assert run is not None
+    frames = Frames(store)
 
     def shown() -> bool:
-        return any(wrote in words_of(caption) for caption in page(encode([config])).caption)
+        lanes = [Lane("A", config, (frames.recording(run),))]
+        sent = message(lanes, "grad_block", Sent(), live=False, options=ChartOptions())
+        return "writings" in sent
 
-    run = stored(folder, config)
-    db = Store(folder).db.connection
-    db.execute("UPDATE runs SET wrote = ? WHERE id = ?", (wrote, run))
     assert shown()
     file = folder / "texts" / f"{config.text}.txt"
     file.rename(folder / "away")  # by hand
@@ -210,7 +215,7 @@ def test_what_a_model_wrote_goes_with_its_text(page: Open, folder: Path) -> None
     (folder / "away").rename(file)
     checked(press(page(encode([config])), f"delete_{config.text}").run())
     assert not texts.is_here(config.text)
-    assert db.execute("SELECT wrote FROM runs WHERE id = ?", (run,)).fetchone()[0] is None
+    assert not shown() and store.recording(run).writings == []
 
 
 def test_another_task_and_back_brings_the_text_back_until_it_is_deleted(page: Open) -> None:

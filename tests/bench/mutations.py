@@ -345,8 +345,8 @@ MUTATIONS = (
     ),
     Mutation(
         "closed-run-closed-again", "normviz/runs/store/rows.py",
-        'f"message = ?, wrote = ? WHERE id = ? AND {IS_OPEN}"',
-        '"message = ?, wrote = ? WHERE id = ?"',
+        'f"message = ? WHERE id = ? AND {IS_OPEN}"',
+        '"message = ? WHERE id = ?"',
         "a late stop turns a finished run into a stopped one", "tests/runs tests/execution",
     ),
     Mutation(
@@ -386,9 +386,8 @@ MUTATIONS = (
     ),
     Mutation(
         "writes-of-a-deleted-text", "normviz/execution/worker.py",
-        'wrote="" if is_gone else event.wrote', "wrote=event.wrote",
-        "what a model writes of a deleted text is kept",
-        "tests/execution tests/app/test_page_text.py tests/app/test_page_private.py",
+        "if config.text and not texts.is_here(config.text):", "if not config:",
+        "what a model writes of a deleted text is kept", "tests/training/test_sample.py",
     ),
     Mutation(
         "sleep-ends-runs", "normviz/execution/housekeeping.py",
@@ -895,10 +894,9 @@ MUTATIONS = (
         f"{PAGES} tests/app/test_page_outcome.py tests/app/test_page_runs.py",
     ),
     Mutation(
-        "private-writing-shown", "app/views/duel/outcome.py",
-        'if not text or texts.is_here(text):', "if True:",
-        "disabled check: what a model learned of a deleted text is shown",
-        "tests/app/test_page_private.py tests/app/test_page_text.py tests/app/test_page_outcome.py",
+        "private-writing-shown", "normviz/player/message.py",
+        "run.writings if not text or texts.is_here(text) else []", "run.writings",
+        "what a model writes of a deleted text is shown", "tests/app/test_page_text.py",
     ),
     Mutation(
         "drag-another-cell", "app/views/by_hand/state.py",

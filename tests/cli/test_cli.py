@@ -26,7 +26,7 @@ from normviz.training.events import Step
 KEYS = [
     "id", "config", "status", "verdict", "first_bad", "chance", "floor", "first_loss", "final_loss",
     "held_out_loss", "steps", "clipped", "seconds", "steps_per_second", "losses", "held_out_losses",
-    "logit_rms", "wrote", "layers",
+    "logit_rms", "writings", "layers",
 ]  # fmt: skip
 
 

@@ -116,12 +116,12 @@ def test_csv_writes_nan_and_inf(lanes: list[Lane]) -> None:
     key = lanes[1].config.key
     assert (
         rows[0].replace('"', "")
-        == "lane,run,step,tokens,loss,lr,grad_norm,held_out_loss,logit_rms,finite,init_seed,data_seed"
+        == "lane,run,step,tokens,loss,lr,grad_norm,held_out_loss,logit_rms,writes,finite,init_seed,data_seed"
     )
     assert rows[-3:] == [
-        f'"B","{key}",0,32,3.5,0.001,0.30000000000000004,,,true,0,0',
-        f'"B","{key}",1,64,inf,0.001,nan,,,false,0,0',
-        f'"B","{key}",2,96,nan,0.001,inf,,,false,0,0',
+        f'"B","{key}",0,32,3.5,0.001,0.30000000000000004,,,,true,0,0',
+        f'"B","{key}",1,64,inf,0.001,nan,,,,false,0,0',
+        f'"B","{key}",2,96,nan,0.001,inf,,,,false,0,0',
     ]
 
 

@@ -14,7 +14,7 @@ test("a chart that can't be drawn stops no other, and no frame asks for the next
     return { view: view() };
   } };
   const charts = Object.fromEntries(["loss", "bars"].map((name) => [name, new Chart(element())]));
-  const page = { ...drawing, charts, cursor: { tick: () => false }, drawCursor() {}, drawWalks() {}, controls() {}, overlays() {},
+  const page = { ...drawing, charts, cursor: { tick: () => false }, drawCursor() {}, drawWalks() {}, drawWords() {}, controls() {}, overlays() {},
     drawNumbers() {
       for (const chart of [charts.bars, charts.loss]) { chart.set({ rows: [] }); chart.stale = true; }
     } };

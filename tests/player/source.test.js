@@ -62,18 +62,18 @@ test("a browser without a network asks; where nobody answers for three seconds a
   assert.deepEqual(events, {});
 });
 
-test("a file gives the repeats with every probe, and the charts of the way it is looked at", () => {
+test("a file gives the repeats and what was written with every probe, and the charts of the way it is looked at", () => {
   const looks = { "heat log": { view: "heat", charts: { loss: 0 } }, "walk linear": { view: "walk", charts: { loss: 1 } } };
   const probes = Object.fromEntries(["a", "b"].map((probe) => [probe, { numbers: { probe }, looks }]));
-  const it = embedded({ probes, charts: ["first", "second"], repeats: ["curves"], walk: { plan: 1 } });
+  const it = embedded({ probes, charts: ["first", "second"], repeats: ["curves"], writings: ["words"], walk: { plan: 1 } });
   const answers = [["a", "heat", false], ["b", "walk", true]].map(([probe, view, linear]) => {
     let answer;
     it.ask(() => ({ probe, view, linear }), (message) => { answer = message; });
     return answer;
   });
   assert.deepEqual(answers, [
-    { probe: "a", repeats: ["curves"], view: "heat", charts: { loss: "first" } },
-    { probe: "b", repeats: ["curves"], view: "walk", charts: { loss: "second" }, plan: 1 }]);
+    { probe: "a", repeats: ["curves"], writings: ["words"], view: "heat", charts: { loss: "first" } },
+    { probe: "b", repeats: ["curves"], writings: ["words"], view: "walk", charts: { loss: "second" }, plan: 1 }]);
 });
 
 test("what another window posts is received for the quantity that is shown, also when that changes", () => {

@@ -23,6 +23,7 @@ from normviz.player import CARRIED, VIEWS, ChartOptions, Sent, View, message
 from normviz.player.bundle import build_vega, folder, joined
 from normviz.player.walk import walk
 from normviz.runs.lane import Lane
+from normviz.training.events import Writing
 
 TESTS = Path(__file__).parent
 EVIL = "</script><script>alert(1)</script>"
@@ -78,6 +79,28 @@ def test_a_browser_gets_only_what_it_lacks() -> None:
     assert "charts" in dark and dark["lanes"][0]["records"] == []
     assert dark["saved"] == first["charts"] != dark["charts"], "what is saved is light"
     assert "saved" not in first
+
+
+def test_a_browser_gets_each_writing_once_in_one_line_and_a_file_all_of_them() -> None:
+    lane, sent = make(ran=20), Sent()
+    at = np.full(20, None)
+    at[[0, 12]] = Writing("a\nb", "first", bytes(6)), Writing("a\nb", "second", bytes(6))
+
+    def lanes(n: int) -> list[Lane]:
+        steps = replace(lane.recording.steps, writing=np.where(np.arange(20) < n, at, None))
+        return [replace(lane, recordings=(replace(lane.recording, steps=steps),))]
+
+    options, said = ChartOptions(), []
+    for n in (0, 9, 20, 20):
+        out = message(lanes(n), "grad_block", sent, live=True, options=options)
+        said.append(
+            [(one["from"], [w["text"] for w in one["fresh"]]) for one in out.get("writings", [])]
+        )
+    assert said == [[], [(0, ["first"])], [(1, ["second"])], [(2, [])]]
+    text = player.page(lanes(20), "A duel", "")
+    file = json.loads(text.split('id="numbers">')[1].split("</script>")[0])
+    assert [w["prompt"] for w in file["writings"][0]["fresh"]] == ["a⏎b"] * 2
+    assert not any("writings" in probe["numbers"] for probe in file["probes"].values())
 
 
 @pytest.mark.parametrize("view", VIEWS)

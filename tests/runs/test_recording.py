@@ -35,7 +35,7 @@ def assert_same(one: Recording, other: Recording) -> None:
         "message",
         "probes",
         "verdict",
-        "wrote",
+        "writings",
     ):
         assert getattr(one, name) == getattr(other, name), name
     for name in ARRAYS:

@@ -1,4 +1,4 @@
-"""What a trained model writes: greedily, kept with the run, and deleted with its text."""
+"""What a model of a text writes while it trains: kept with the run, and deleted with its text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from task_kit import WORDS, with_task
@@ -18,59 +19,104 @@ from normviz.execution.worker import StoredRun
 from normviz.export import archive, script, write_configs
 from normviz.export.replay import replay
 from normviz.home import VARIABLE
-from normviz.model import texts
+from normviz.model import draws, texts
 from normviz.model.characters import MAX_SYMBOLS, OTHER, one_line, write
-from normviz.result import collect
+from normviz.result import Result, collect
 from normviz.runs import archive as files
 from normviz.runs.lane import Lane
 from normviz.runs.store import Store
-from normviz.training.events import Finished
-from normviz.training.loop import SAMPLE, begin
+from normviz.training import loop
+from normviz.training.engine import Choice
+from normviz.training.events import Step, Writing
+from normviz.training.loop import WRITTEN, begin
+from normviz.training.schedule import MOST_WRITTEN, written
 
-TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30, lr=0.01)
-
-
-def wrote(config: RunConfig, **more: object) -> str:
-    *_, last = train(config, **more)
-    assert isinstance(last, Finished)
-    return last.wrote
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=4, lr=0.01)
 
 
-@pytest.mark.slow
+def steps_of(config: RunConfig, **more: Any) -> list[Step]:
+    return [event for event in train(config, **more) if isinstance(event, Step)]
+
+
+@pytest.mark.parametrize("engine", ["tape", "eager"])
+def test_all_lanes_write_at_the_same_steps_after_one_prompt_by_the_same_numbers(
+    engine: Choice,
+) -> None:
+    """At step 0 what a plain forward pass and the numbers of the data seed give."""
+    config = with_task(TINY, "prose")
+    lanes = [config, config.replace(scheme="post"), config.replace(lr=0.1, init_seed=0)]
+    runs = [collect(train(lane, engine=engine)).writings for lane in lanes]
+    assert [[step for step, _ in run] for run in runs] == [[0, 3]] * 3
+    assert len({w.prompt for run in runs for _, w in run}) == 1
+    assert runs[0][0] == runs[2][0] and runs[0][1] != runs[2][1] and runs[0][0] != runs[1][0]
+    (model, task), first = begin(config), runs[0][0][1]
+    tokens, weights = task.opening.tolist(), list[np.ndarray]()
+
+    def tap(site: str, _: int, x: torch.Tensor) -> torch.Tensor:
+        if site == "attn_weights" and len(tokens) == TINY.seq_len:
+            weights.append(x[:, -1].mean(0).numpy())
+        return x
+
+    for u in draws.uniform(draws.generator("writing", config.data_seed), WRITTEN):
+        with torch.no_grad():
+            p = torch.softmax(model(torch.tensor([tokens[-8:]]), tap)[0, -1].double(), 0)
+        tokens.append(int((p.cumsum(0) <= u).sum()))
+    assert first.prompt + first.text == "".join(task.alphabet[i] for i in tokens)
+    np.testing.assert_allclose(first.weights(), weights, atol=0.005)
+
+
+@pytest.mark.parametrize("engine", ["tape", "eager"])
 @pytest.mark.parametrize(
-    ("task", "change"),
+    "change",
     [
-        ("prose", {}),
-        ("prose_split", {"scheme": "hyper"}),
-        ("text", {"norm": "batchnorm", "dropout": 0.1}),
+        {"clip": 0.5},
+        {"dropout": 0.1, "v_norm": "on"},
+        {"norm": "batchnorm"},
+        {"norm": "powernorm"},
+        {"scheme": "prores"},
+        {"scheme": "hyper"},
+        {"family": "rnn", "scheme": "between_layers", "task": "prose", "seq_len": 8},
     ],
     ids=str,
 )
-def test_it_is_the_most_likely_character_each_time(task: str, change: dict[str, object]) -> None:
-    config = with_task(TINY, task).replace(**change)
-    begun = begin(config)
-    got = wrote(config, begun=begun)
-    model, made = begun
-    model.eval()
-    codes = made.codes if task == "prose" else made.unread
-    window = codes[: config.seq_len].tolist()
-    said = ""
-    for _ in range(SAMPLE):
-        with torch.no_grad():
-            best = int(model(torch.tensor([window]))[0, -1].argmax())
-        said += made.alphabet[best]
-        window = [*window[1:], best]
-    assert len(got) == SAMPLE and got == said
+def test_it_changes_no_bit_of_the_run(
+    change: dict[str, Any], engine: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, runs = with_task(TINY, "prose").replace(**change), list[list[Step]]()
+    for at in ((0, 1, 2, 3), ()):
+        monkeypatch.setattr(loop, "written", lambda _, at=at: at)
+        runs.append(steps_of(config, engine=engine))
+    assert [bool(step.writing) for step in runs[0]] == [True] * 4
+    for one, other in zip(*runs, strict=True):
+        assert str(replace(one, layers=None, writing=None)) == str(replace(other, layers=None))
+        np.testing.assert_array_equal(one.layers, other.layers)
+
+
+def test_steps_are_closer_at_first_and_few() -> None:
+    assert written(TINY.replace(steps=200)) == (0, 22, 88, 199)
+    assert [written(TINY.replace(steps=n)) for n in (0, 1, 2)] == [(), (0,), (0, 1)]
+    assert len(written(TINY.replace(steps=20_000))) == MOST_WRITTEN + 1
 
 
 @pytest.mark.parametrize("change", [{"task": "markov"}, {"task": "prose", "steps": 0}], ids=str)
 def test_other_tasks_and_models_without_training_write_nothing(change: dict[str, object]) -> None:
-    assert wrote(TINY.replace(**change)) == ""
+    assert not any(step.writing for step in steps_of(TINY.replace(**change)))
 
 
-def test_a_run_that_diverged_writes_nothing() -> None:
-    lost = {"scheme": "none", "optimizer": "sgd", "lr": 10.0, "momentum": 0.99}
-    assert wrote(with_task(TINY.replace(**lost), "text")) == ""
+def test_cells_write_nothing_and_neither_does_a_run_where_it_diverged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = with_task(TINY, "prose")
+    assert not any(step.writing for step in steps_of(config, record=(0, 3)))
+    monkeypatch.setattr(loop, "written", lambda config: range(config.steps))
+    lost = {"scheme": "none", "optimizer": "sgd", "lr": 10.0, "momentum": 0.99, "steps": 30}
+    *steps, last = steps_of(config.replace(**lost))
+    assert last.step < 29 and last.writing is None and steps[0].writing is not None
+
+
+def test_a_logit_that_is_not_finite_draws_nothing() -> None:
+    assert loop.drawn(np.array([0.0, np.nan], np.float32), 0.5) is None
+    assert loop.drawn(np.array([0.0, 0.0, -90.0], np.float32), 0.999999) == 1
 
 
 def test_the_alphabet_names_the_symbols() -> None:
@@ -87,39 +133,45 @@ def test_it_fits_into_one_line() -> None:
     assert one_line("a b\n\n  c\u202e\x1b[2J") == "a b⏎⏎␣␣c\ufffd\ufffd[2J"
 
 
-@pytest.mark.slow
-def test_it_is_kept_with_the_run_and_in_no_file_to_take_away(store: Store, tmp_path: Path) -> None:
-    config = with_task(TINY, "text")
-    it = replace(collect(train(config)), wrote="a line of the secret text")
+def with_writing(config: RunConfig, text: str) -> Result:
+    it = collect(train(config))
+    at = np.array([*it.steps.writing[:-1], Writing("a prompt", text, bytes(16))], object)
+    return replace(it, steps=replace(it.steps, writing=at))
+
+
+@pytest.mark.parametrize("task", ["text", "prose"])
+def test_it_is_kept_with_the_run_and_of_an_own_text_in_no_file_to_take_away(
+    task: str, store: Store, tmp_path: Path
+) -> None:
+    config = with_task(TINY, task)
+    it = with_writing(config, "a line of the secret text")
     (number,) = store.keep_all([it], "here")
     run = store.run(number)
-    assert run is not None and run.wrote == store.recording(run).wrote == it.wrote
+    assert run is not None and len(it.writings) == 2
+    assert store.recording(run).writings == store.recording(run, layers=False).writings
+    assert store.recording(run).writings == it.writings
     files.save(it, tmp_path / "run.npz")
-    assert [one.wrote for one in files.load(tmp_path / "run.npz")] == [it.wrote]
+    assert [one.writings for one in files.load(tmp_path / "run.npz")] == [it.writings]
     lane = Lane("A", config, (it,))
-    for kind in ("csv", "parquet"):
-        with zipfile.ZipFile(io.BytesIO(archive([lane], kind))) as all_files:
-            for name in all_files.namelist():
-                assert b"secret text" not in all_files.read(name), name
-    assert all(
-        "secret text" not in one for one in (script(lane), write_configs([lane]), replay([lane]))
-    )
-    assert json.loads(json.dumps(it.as_json(())))["wrote"] == it.wrote
+    with zipfile.ZipFile(io.BytesIO(archive([lane], "csv"))) as all_files:
+        tables = b"".join(map(all_files.read, all_files.namelist()))
+    taken = [tables.decode(), replay([lane])]
+    assert ["secret text" in one for one in taken] == [task == "prose"] * 2
+    assert all("secret text" not in one for one in (script(lane), write_configs([lane])))
+    (_, last) = json.loads(json.dumps(it.as_json(())))["writings"]
+    assert (last["step"], last["text"]) == (3, "a line of the secret text")
+    assert np.shape(last["attention"]) == (2, 8)
 
 
 def test_it_is_deleted_with_its_text(store: Store) -> None:
     config, other, prose = (with_task(TINY, task) for task in ("text", "text", "prose"))
     gone, kept = config.text, texts.add(f"other {WORDS}")
-    runs = store.keep_all(
-        [
-            replace(collect(train(one)), wrote="a line")
-            for one in (config, other.replace(text=kept), prose)
-        ],
-        "here",
-    )
+    configs = config, other.replace(text=kept), prose
+    runs = store.keep_all([collect(train(one)) for one in configs], "here")
     texts.delete(gone)
     store.drop_writing(texts.listed())
-    assert [run and run.wrote for run in map(store.run, runs)] == ["", "a line", "a line"]
+    stored = [run for run in map(store.run, runs) if run is not None]
+    assert [len(store.recording(run).writings) for run in stored] == [0, 2, 2]
 
 
 def test_a_run_whose_text_is_deleted_meanwhile_keeps_no_writing(
@@ -128,7 +180,7 @@ def test_a_run_whose_text_is_deleted_meanwhile_keeps_no_writing(
     config = with_task(TINY, "text")
     monkeypatch.setenv(VARIABLE, str(store.folder))
     key = texts.add(WORDS)
-    written = []
+    counts = []
     for is_deleted in (False, True):
         run = store.enqueue(config.replace(init_seed=int(is_deleted), text=key))
         began = Store.started
@@ -142,5 +194,5 @@ def test_a_run_whose_text_is_deleted_meanwhile_keeps_no_writing(
         StoredRun(store, run).go()
         ended = store.run(run)
         assert ended is not None and ended.status == "finished", ended
-        written.append(len(ended.wrote))
-    assert written == [SAMPLE, 0]
+        counts.append(len(store.recording(ended).writings))
+    assert counts == [2, 0]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import streamlit as st
 
 from normviz.limits import SEEDS
-from normviz.model import texts
-from normviz.model.characters import one_line
 from normviz.runs.outcome import outcome
 
 from ...session import duel
@@ -44,34 +40,8 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         rows = [f"* **{literal(name)}** {literal(words)}" for name, words in duel_outcome.lanes]
         rows += [f"* {literal(sentence)}" for sentence in duel_outcome.comparisons]
         st.markdown("\n".join(rows))
-        _writings(dict(zip(names, lanes, strict=True)))
         _repeat(lanes, backend)
         st.caption(literal(" ".join((*duel_outcome.notes, ABOUT))))
-
-
-def _writings(lanes: Mapping[str, Lane]) -> None:
-    """What each trained model writes, where its task is a text. What repeats itself is not shown: a model
-    that has learned little writes blanks, or one word again and again.
-
-    A model can repeat the text that it was trained on: once a text is deleted, nobody sees what was learned
-    from it.
-    """
-    for named, lane in lanes.items():
-        if lane.run is None or not lane.is_current or _repeats(lane.run.wrote):
-            continue
-        text = lane.run.config.text
-        if not text or texts.is_here(text):
-            words = literal(one_line(lane.run.wrote))
-            st.caption(f"{literal(named)} writes, by its most likely characters: “{words}”")
-
-
-def _repeats(words: str) -> bool:
-    """Whether the second half repeats up to a quarter of all characters; also of empty words."""
-    half, quarter = len(words) // 2, len(words) // 4
-    return not words.strip() or any(
-        words[half:] == words[half - period : len(words) - period]
-        for period in range(1, quarter + 1)
-    )
 
 
 def _reference(names: list[str]) -> str:

@@ -177,7 +177,7 @@ def _offer_deletion(text: str) -> None:
         button(
             "Delete this text from the server", _delete, duel.duel(), text, key=f"delete_{text}",
             icon=":material/delete:",
-            help="With the lines that models wrote of it. Curves of runs that trained on it stay",
+            help="With what models wrote of it. Curves of runs that trained on it stay",
         )  # fmt: skip
 
 

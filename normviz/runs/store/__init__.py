@@ -162,10 +162,11 @@ class Store:
             return [_keep(db, recording, origin) for recording in ended]
 
     def drop_writing(self, hashes: Collection[str]) -> None:
-        """Delete what trained models wrote of visitors' texts, except of the texts of these `hashes`."""
+        """Delete what models wrote of visitors' texts, except of the texts of these `hashes`."""
         self.db.connection.execute(
-            "UPDATE runs SET wrote = NULL WHERE wrote IS NOT NULL AND json_valid(config) AND "
-            "json_extract(config, '$.text') NOT IN (SELECT '' UNION ALL SELECT value FROM json_each(?))",
+            "UPDATE steps SET writing = NULL WHERE writing IS NOT NULL AND run IN "
+            "(SELECT id FROM runs WHERE json_valid(config) AND "
+            "json_extract(config, '$.text') NOT IN (SELECT '' UNION ALL SELECT value FROM json_each(?)))",
             (json.dumps(list(hashes)),),
         )
 
@@ -294,10 +295,9 @@ class Store:
         status: str,
         bad: Diverged | None = None,
         message: str | None = None,
-        wrote: str = "",
     ) -> None:
         """Close a run that is still open; a closed one stays as it is. A cell that was stopped is deleted."""
-        _end(self.db.connection, run, status, bad, message, wrote)
+        _end(self.db.connection, run, status, bad, message)
         self.db.connection.execute(
             f"DELETE FROM runs WHERE id = ? AND status = 'stopped' AND {CELL}", (run,)
         )

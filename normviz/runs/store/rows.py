@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import psutil
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...config import RunConfig
 from ...observed import Settings, read_settings
-from ...training.events import Diverged, Started, Step
+from ...training.events import Diverged, Started, Step, Writing
 from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
 from ..recording import COLUMNS
@@ -82,7 +83,7 @@ def read_run(row: sqlite3.Row) -> Run:
         bad = Diverged(row["bad_step"], row["bad_layer"], row["bad_where"] or "")
     return Run(
         config, started, status, bad, row["message"] if status == row["status"] else LOST,
-        row["started"], row["ended"], tuple(row["probes"].split()), row["wrote"] or "",
+        row["started"], row["ended"], tuple(row["probes"].split()),
         row["id"], row["origin"], row["created"], row["visitor"], bool(row["linked"]),
         row["lab"] or "", read_reading(row["reading"]),
     )  # fmt: skip
@@ -94,7 +95,7 @@ def read_reading(text: str | None) -> dict[str, float]:
     return {str(name): math.nan if v is None else float(v) for name, v in values.items()}
 
 
-MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "wrote", "lab")
+MAYBE_WORDS = ("device", "text", "bad_where", "message", "why", "lab")
 NUMBERS = ("started", "ended", "chance", "floor", "threads", "parameters", "bad_step", "bad_layer")
 LATEST = 1e11
 """The upper bound of a valid time, in seconds since 1970."""
@@ -103,7 +104,7 @@ LATEST = 1e11
 def readable(row: sqlite3.Row, own_text: bool) -> Run | None:
     """A row as a run; None for a row of a release with other settings or another engine, a damaged one, and
     without `own_text` a run on somebody's own text: strangers could read the text in its losses, and in what
-    its model wrote."""
+    its model writes."""
     try:
         run = read_run(row)
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -147,9 +148,14 @@ def read_steps(rows: list[sqlite3.Row], run: Run) -> Steps:
     try:
         blobs = [row["layers"] for row in rows if row["layers"] is not None]
         shape = len(blobs), len(run.probes), run.config.rows + 1
-        return Steps.of_rows(rows, np.frombuffer(b"".join(blobs), "<f8").reshape(shape))
+        layers = np.frombuffer(b"".join(blobs), "<f8").reshape(shape)
+        return Steps.of_rows([(*row[:-1], _writing(row["writing"])) for row in rows], layers)
     except (ValueError, TypeError):
         raise _unreadable(run.id) from None
+
+
+def _writing(text: str | None) -> Writing | None:
+    return None if text is None else Writing.loads(text)
 
 
 def keep(db: sqlite3.Connection, recording: Recording, origin: str) -> int:
@@ -168,7 +174,7 @@ def fill(db: sqlite3.Connection, run: int, recording: Recording) -> None:
     now = time.time()
     start(db, run, recording.started, os.getpid(), "running", now - recording.seconds)
     append(db, run, recording.steps)
-    end(db, run, recording.status, recording.first_bad, recording.message, recording.wrote, now)
+    end(db, run, recording.status, recording.first_bad, recording.message, now)
 
 
 def insert(
@@ -212,9 +218,13 @@ def request(db: sqlite3.Connection, run: int, action: str, value: float | None =
 
 def append(db: sqlite3.Connection, run: int, steps: Iterable[Step]) -> None:
     """Insert steps of a run."""
-    rows = [(run, *(vars(s) | {"layers": _blob(s.layers)}).values()) for s in steps]
+    rows = [(run, *_columns(s).values()) for s in steps]
     places = ", ".join("?" * (1 + len(COLUMNS)))
     db.executemany(f"INSERT INTO steps (run, {', '.join(COLUMNS)}) VALUES ({places})", rows)
+
+
+def _columns(s: Step) -> dict[str, Any]:
+    return vars(s) | {"layers": _blob(s.layers), "writing": s.writing and s.writing.dumps()}
 
 
 def _blob(layers: NDArray[np.float64] | None) -> bytes | None:
@@ -227,15 +237,14 @@ def end(
     status: str,
     bad: Diverged | None,
     message: str | None,
-    wrote: str = "",
     at: float | None = None,
 ) -> None:
     """Close a run that is still open, `at` seconds since 1970 or now; a closed one stays as it is."""
     step, layer, where = (bad.step, bad.layer, bad.where) if bad else (None, None, None)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, bad_step = ?, bad_layer = ?, bad_where = ?, "
-        f"message = ?, wrote = ? WHERE id = ? AND {IS_OPEN}",
-        (status, at or time.time(), step, layer, where, message, wrote or None, run),
+        f"message = ? WHERE id = ? AND {IS_OPEN}",
+        (status, at or time.time(), step, layer, where, message, run),
     )
     _drop_edits(db, run)
 

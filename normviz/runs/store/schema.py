@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import Connection, StoreDamaged, as_store_error
 from .rows import alive
 
-VERSION = 3
+VERSION = 4
 """Number of the schema, kept in the file. A change of SCHEMA raises it."""
 FILE = "normviz.sqlite"
 
@@ -38,7 +38,6 @@ CREATE TABLE runs (
     address TEXT,                 -- keyed hash of the network address of who asked for it, where known
     engine TEXT,                  -- which engine computes its steps, NULL before it starts
     why TEXT,                     -- why it is not the tape, where the tape was wanted
-    wrote TEXT,                   -- what its trained model writes, where its task is a text
     lab TEXT,                     -- which lab measures a reading
     reading TEXT                  -- what the lab measured, by name: JSON
 );
@@ -53,6 +52,7 @@ CREATE TABLE steps (
     layers BLOB,                  -- float64 [probes, L+1], little-endian, or NULL where not recorded
     held_out REAL,                -- held-out loss after the update, NULL where not measured
     logit_rms REAL,               -- RMS of the logits, likewise
+    writing TEXT,                 -- what the model writes, JSON (training/events.py); NULL where it does not
     PRIMARY KEY (run, step)
 ) WITHOUT ROWID;
 CREATE TABLE controls (

@@ -18,7 +18,7 @@ from ..engine import Batch, Unsupported
 from ..probes.instruments import ROWS
 from .arena import Buffers, arena
 from .compile import compiled
-from .operations import number
+from .operations import Kind, number
 from .probes import Probes
 
 
@@ -65,6 +65,12 @@ class Tape(Eager):
         assert logits is not None
         at = laid.values[logits]
         self.logits = buffers.values[at : at + logits.rows * logits.width].reshape(-1, logits.width)
+        T, saved = (
+            config.seq_len,
+            [laid.saves[o] for o in program.operations if o.kind == Kind.ATTENTION],
+        )
+        heads = [buffers.values[at : at + config.heads * T * T].reshape(-1, T, T) for at in saved]
+        self.of_last = [weights[:, :, -1] for weights in heads]  # they lie as [key, query]
         self.masks = [
             (buffers.values[(at := laid.saves[o]) : at + o.saved], dropout)
             for o, dropout in program.masks
@@ -102,9 +108,17 @@ class Tape(Eager):
             mask[:] = 1.0
         return self._forward(batch)
 
-    def next_token(self, tokens: torch.Tensor) -> int:
+    def next_logits(self, tokens: torch.Tensor) -> NDArray[np.float32]:
+        run, batch = self.run, self.run.batch
+        one = self.operations.copy()  # of the first sequence alone
+        one["rows"] //= batch
+        run.ops, run.batch = one.ctypes.data, 1
         self.evaluate((tokens, torch.zeros_like(tokens)))
-        return int(self.logits[tokens.shape[1] - 1].argmax())
+        run.ops, run.batch = self.operations.ctypes.data, batch
+        return self.logits[tokens.shape[1] - 1]
+
+    def looks(self) -> NDArray[np.float32]:
+        return np.array([weights.mean(0) for weights in self.of_last])
 
     def _forward(self, batch: Batch, watched: bool = False) -> float:
         inputs, targets = self.batch = [x.contiguous() for x in batch]  # backward reads them again
