@@ -168,8 +168,8 @@ class Policy:
         return STORE_FULL if opened.is_full else None
 
     def may_fill(self, kind: Kind, configs: Sequence[RunConfig], opened: Open) -> str | None:
-        """The sentence that refuses new cells of a map, a claim or an assignment while so many minutes of them
-        are open, None where they may be queued."""
+        """The sentence that refuses new cells of a map, a claim or an assignment while so many minutes
+        of cells are open, None where they may be queued."""
         seconds = sum(map(estimated_seconds, configs))
         sentences = [self.may_read(text, "this run") for text in {c.text for c in configs}]
         if kind == "map":  # those of the others are ours

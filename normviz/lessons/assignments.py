@@ -1,7 +1,7 @@
 """Assignments: what a teacher sends as a link, and a student does alone. Torch-free.
 
 An experiment asks for predictions of its runs before any is shown. A bug hunt gives code with one planted bug
-of the doctor's list. What the doctor says of it stands here, because a page runs no code; a test asks it again.
+of the doctor's list. What the doctor says of it stands here, because a page runs no code; a test asks it.
 """
 
 from __future__ import annotations
