@@ -59,7 +59,7 @@ class Experiment:
 
 def title(config: RunConfig) -> str:
     """The name of a run among those of an experiment."""
-    return f"{SCHEMES.label(config.scheme)}, learning rate {config.lr:g}"
+    return f"{SCHEMES.label(config.scheme)}, learning rate {f'{config.lr:f}'.rstrip('0')}"
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,14 @@ def texts(at: AppTest) -> str:
 
 def test_the_list_leads_to_each_assignment(folder: Path) -> None:
     at = checked(view_at("assignments", {}))
-    links = {
-        link.proto.label.replace("\\", ""): link.proto.query_string for link in at.get("page_link")
-    }
-    assert links == {each.label: f"assignment={each.key}" for each in ASSIGNMENTS}
+    for each in ASSIGNMENTS:
+        checked(at.button(key=f"open_{each.key}").click().run())
+        assert at.query_params["assignment"] == [each.key]
+        assert f"# {each.label}" in texts(at)
+        checked(at.button(key="open_all").click().run())
+        assert not at.query_params and "# Assignments" in texts(at)
     at = checked(view_at("assignments", {"assignment": ["ablation"]}))
-    assert "Did you mean 'ablations'?" in words_of(at.error[0]) and at.get("page_link")
+    assert "Did you mean 'ablations'?" in words_of(at.error[0]) and at.button(key="open_ablations")
 
 
 def test_an_experiment_is_predicted_trained_explained_and_handed_in(

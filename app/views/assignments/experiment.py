@@ -12,7 +12,7 @@ from normviz.catalog import SCHEMES
 from normviz.config import RunConfig, estimated_seconds
 from normviz.formats import duration
 from normviz.homework import hand_in
-from normviz.lessons.assignments import OUTCOMES, RULE, Experiment, outcome
+from normviz.lessons.assignments import OUTCOMES, RULE, Experiment, outcome, title
 from normviz.links import as_params
 from normviz.policy import Refused
 from normviz.runs import Recording
@@ -73,7 +73,7 @@ def _ask(experiment: Experiment, work: Work) -> None:
             st.markdown(f"### {literal(SCHEMES.label(group[0].scheme))}")
             for lane in group:
                 st.radio(
-                    f"Learning rate {lane.lr:g}", OUTCOMES, index=None, horizontal=True,
+                    title(lane).partition(", ")[2].capitalize(), OUTCOMES, index=None, horizontal=True,
                     key=_key(experiment, lane), format_func=str.capitalize,
                 )  # fmt: skip
         if work.complaint:
