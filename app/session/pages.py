@@ -48,8 +48,8 @@ PAGES = {
         ),
         AboutPage(
             "Assignments", "assignments",
-            "Experiments to predict, train and explain, with a file to hand in, and code whose bug about norms "
-            "you find.",
+            "Experiments to predict, train and explain, with a file to hand in; and code with a bug "
+            "about norms to find.",
             "Learn",
         ),
         AboutPage(
