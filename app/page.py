@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 from normviz.app import visit
 from normviz.app.session.pages import PAGES
+from normviz.app.views.assignments import page as assignments
 from normviz.app.views.by_hand import page as by_hand
 from normviz.app.views.catalog import page as catalogue
 from normviz.app.views.choose import page as choose
@@ -34,6 +35,7 @@ views = {
     "claims": claims.page,
     "choose": choose.page,
     "tour": tour.page,
+    "assignments": assignments.page,
     "catalogue": catalogue.page,
     "by-hand": by_hand.page,
     "own-model": own_model.page,

@@ -32,7 +32,7 @@ NO_TEXTS = (
     "trains on somebody's own text, and this shared server neither takes such texts nor shows runs on them: "
     "train on it where NormViz is installed"
 )
-Kind = Literal["map", "claim"]
+Kind = Literal["map", "claim", "assignment"]
 
 
 class Misconfigured(Unusable, RuntimeError):
@@ -168,11 +168,11 @@ class Policy:
         return STORE_FULL if opened.is_full else None
 
     def may_fill(self, kind: Kind, configs: Sequence[RunConfig], opened: Open) -> str | None:
-        """The sentence that refuses new cells of a map or a claim while so many minutes of cells are open,
-        None where they may be queued."""
+        """The sentence that refuses new cells of a map, a claim or an assignment while so many minutes
+        of cells are open, None where they may be queued."""
         seconds = sum(map(estimated_seconds, configs))
         sentences = [self.may_read(text, "this run") for text in {c.text for c in configs}]
-        if kind == "map":  # a claim's settings are ours
+        if kind == "map":  # those of the others are ours
             sentences += [self.may(configs), self.may_take(kind, seconds / self.cells_at_once)]
         if refused := next(filter(None, sentences), None):
             return refused

@@ -47,6 +47,12 @@ PAGES = {
             "Learn",
         ),
         AboutPage(
+            "Assignments", "assignments",
+            "Experiments to predict, train and explain, with a file to hand in; and code with a bug "
+            "about norms to find.",
+            "Learn",
+        ),
+        AboutPage(
             "Catalogue", "catalogue",
             "All norm placements and norms: diagram, formula, gradient path, code, numbers measured before "
             "the first training step, and what real models use.",

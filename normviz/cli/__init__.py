@@ -61,6 +61,10 @@ COMMANDS = {
         "inspect",
         "Compare two models: norms, eps, gains, and each block's stream and gradient on the same input.",
     ),
+    "homework": (
+        "homework",
+        "Train the runs of files that were handed in again, and print which numbers differ.",
+    ),
     "bench": ("bench", "Measure this machine: each command prints what it measured, and how."),
     "ship": (
         "ship",

@@ -150,29 +150,34 @@ def read_file(path: Path) -> tuple[RunConfig, ...]:
     """The lanes of a file of configs."""
     from ..export import read_configs  # slow: imports pandas and Altair
 
-    configs = read_configs(_text(path))
+    text = read_text(
+        path,
+        f"--config {str(path)!r}",
+        LONGEST,
+        "it is no file of settings: name one that `normviz export --as json` wrote",
+    )
+    configs = read_configs(text)
     for notice in configs.notices:
         typer.echo(f"normviz: {notice}", err=True)
     return configs.lanes
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path, what: str, longest: int, mended: str) -> str:
+    """The text of a file; `what` names it in an error, and `mended` says which files are meant. Raises
+    ValueError with a sentence."""
     try:
         with path.open("rb") as file:  # read a limited number of bytes: the file may be endless
-            content = file.read(LONGEST + 1)
+            content = file.read(longest + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ValueError(f"--config {str(path)!r} can't be read: {why}") from None
-    if len(content) > LONGEST:
-        raise ValueError(
-            f"--config {str(path)!r} is longer than {LONGEST:,} bytes, so it is no file of settings: "
-            "name one that `normviz export --as json` wrote"
-        )
+        raise ValueError(f"{what} can't be read: {why}") from None
+    if len(content) > longest:
+        raise ValueError(f"{what} is longer than {longest:,} bytes, so {mended}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"--config {str(path)!r} can't be read: byte {error.start} is 0x{content[error.start]:02x}, "
+            f"{what} can't be read: byte {error.start} is 0x{content[error.start]:02x}, "
             "and allowed is JSON as text in UTF-8"
         ) from None
 

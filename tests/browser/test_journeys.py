@@ -46,7 +46,17 @@ pytestmark = pytest.mark.browser
 
 TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
-PAGES = ("maps", "claims", "choose", "own-model", "tour", "catalogue", "by-hand", "runs")
+PAGES = (
+    "maps",
+    "claims",
+    "choose",
+    "own-model",
+    "tour",
+    "assignments",
+    "catalogue",
+    "by-hand",
+    "runs",
+)
 IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
   && document.querySelector(".page-status")"""
 ACROSS = "document.querySelector('.stMain').scrollWidth"

@@ -34,7 +34,7 @@ from normviz.runs.store.schema import FILE
 
 MAIN = str(shipped("app") / "page.py")
 VIEWS = (
-    "duel", "maps", "claims", "choose", "tour", "catalogue", "hand", "own-model", "runs",
+    "duel", "maps", "claims", "choose", "tour", "assignments", "catalogue", "hand", "own-model", "runs",
 )  # fmt: skip
 ADDRESSES = {"hand": "by-hand"}
 Open = Callable[..., AppTest]
