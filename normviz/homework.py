@@ -30,7 +30,7 @@ TOLERANCE = 0.1
 """Nats by which final losses may differ where another kind of machine or another engine computed them."""
 TIMES = ("seconds", "steps_per_second")
 """What a run's record says that no second run repeats."""
-LEFT_OUT = ("layers", "logit_rms", "wrote")
+LEFT_OUT = ("layers", "logit_rms", "writings")
 """What it has only at the steps whose layers are recorded, which differ between a duel and a cell."""
 
 
