@@ -15,7 +15,6 @@ import typer
 
 from . import main
 from .errors import complain
-from .places import check_file
 
 if TYPE_CHECKING:
     from ..own_model.report import Anatomy
@@ -68,6 +67,8 @@ def inspect(
     the stream after each block and its largest channels, on the first 512 tokens or fewer if the model takes
     fewer. No code of a model and no pickle (.bin, .pt) is loaded.
     """
+    from .places import check_file
+
     try:
         check_file(out, TABLES, "--out")
         check_file(plot, PICTURES, "--plot")
