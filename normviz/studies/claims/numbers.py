@@ -222,7 +222,7 @@ def tuned(
 def at_rate_of(name: str, arm: str, words: str, quantity: Quantity, **where: object) -> Number:
     """A quantity of an arm at the rate that is chosen for its tuned number `name` of the same cells."""
     form, unit = (".3f", "nats") if quantity.unit == "nats" else (".2f", "")
-    label = f"{quantity.label}, at the same rate, {words}"
+    label = f"{quantity.label}, at the chosen rate, {words}"
     return Number(label, Tuned(arm, quantity, where, name), form, unit)
 
 

@@ -44,7 +44,7 @@ from normviz.studies.claims.choice import filled, redrawn
 from normviz.studies.claims.correction import Family, sentences
 from normviz.studies.claims.drive import ClaimError, run, stored_result
 from normviz.studies.claims.evidence import FINAL, CellResult, trains
-from normviz.studies.claims.figure import drawn, linked
+from normviz.studies.claims.figure import drawn, figure_seeds, linked, points
 from normviz.studies.claims.numbers import at_rate_of, log_slope
 from normviz.studies.claims.record import Apart, Curve, Layers, Number, Strip, fits
 from normviz.studies.claims.records.census import lead
@@ -863,3 +863,18 @@ def test_no_caption_contradicts_a_stored_run(store: Store) -> None:
         and all(cell.config.depth < DEEP for cell in claim.cells())
     ]
     assert checked >= len(few) > 10
+
+
+def test_a_stored_figure_has_the_names_of_its_record_and_one_value_a_seed() -> None:
+    """A curve that pooled another setting, as rates or warm-up, would show values that no run has."""
+    for claim in CLAIMS:
+        with case(claim.key):
+            result = shipped_result(claim)
+            assert result is not None
+            for each in result.figure:
+                is_strip = isinstance(claim.figure, Strip)
+                name = claim.numbers[each.arm].label if is_strip else claim.arm_label(each.arm)
+                assert each.label == name
+                if isinstance(claim.figure, Curve):
+                    assert {len(y) for y in each.y} == {len(figure_seeds(claim, result))}
+            assert len(points(claim, result)) >= len(result.figure)

@@ -254,8 +254,8 @@ CLAIMS = (
         finding=(
             "ttu",
             "In 300 steps with DeepNorm no gradient exceeds the first one's tenfold, with 12 and with 48 "
-            "blocks. In Pre-LN and Post-LN none does either, and whether DeepNorm's grows less than "
-            "Pre-LN's is undecided.",
+            "blocks. In Pre-LN, and in Post-LN, which stays at chance, none does either, and whether "
+            "DeepNorm's grows less than Pre-LN's is undecided.",
         ),
     ),
     Claim(

@@ -23,7 +23,7 @@ HIDDEN = renamed(
 
 
 SUMS = {"start": ("at step 0, 24 blocks", {"depth": "24", **WIDE}),
-        "end": ("trained, 8 blocks", {"depth": "8", "steps": "200", "lr": "0.002", "warmup": "40",
+        "end": ("after 200 steps, 8 blocks", {"depth": "8", "steps": "200", "lr": "0.002", "warmup": "40",
                                       "schedule": "linear"})}  # fmt: skip
 
 
@@ -237,8 +237,8 @@ CLAIMS = (
         {
             "pre": {**PRE, "depth": DEPTHS},
             "post": {**POST, "depth": DEPTHS},
-            "trained": {"label": "Pre-LN, trained", "scheme": "pre"},
-            "post_trained": {"label": "Post-LN, trained", "scheme": "post"},
+            "trained": {"label": "Pre-LN, width 32", "scheme": "pre"},
+            "post_trained": {"label": "Post-LN, width 32", "scheme": "post"},
         },
         {
             "twelve": Number("hidden-state gradient, embedding over last of 12 blocks, step 0",
@@ -262,11 +262,12 @@ CLAIMS = (
             Part("After 32 steps a smaller share arrives in Post-LN",
                  Less("post_early", "early", ratio=True), control=True),
         ),
-        "Measured is the gradient of the loss with respect to the stream, at the embedding over that after "
-        "the last block. At step 0 it is, in Pre-LN, {twelve} with 12 blocks and {most} with 96; with 12 it "
-        "is {early} after 32 steps and {trained} after 128. A quotient above 1 means that the gradient has "
-        "grown on its way down, which 'unattenuated' hides. In Post-LN it is {post_early} after 32 steps, "
-        "but {post} with 96 blocks at step 0. Which path the gradient takes is not measured.",
+        "Measured is the gradient of the loss with respect to the stream, at the embedding over that "
+        "after the last block. At step 0 it is, in Pre-LN, {twelve} with 12 blocks and {most} with 96; "
+        "with 12 it is {early} after 32 steps and {trained} after 128, at a width of 32 instead of 64. A "
+        "quotient above 1 means that the gradient has grown on its way down, which 'unattenuated' hides. "
+        "In Post-LN it is {post_early} after 32 steps, but {post} with 96 blocks at step 0. Which path "
+        "the gradient takes is not measured.",
         Curve("depth", HIDDEN),
         changed="Post-LN passed the rule as well, so the last part was added.",
         everyday=True,
@@ -305,9 +306,9 @@ CLAIMS = (
                  Between("pre_start", low=2, ratio=True)),
             Part("At step 0 first and last of 24 blocks of Post-LN differ by less than a factor of 1.5",
                  Between("post_start", 1 / 1.5, 1.5, ratio=True)),
-            Part("After training it grows at least twofold over 8 blocks of Pre-LN",
+            Part("After 200 steps it grows at least twofold over 8 blocks of Pre-LN",
                  Between("pre_end", low=2, ratio=True)),
-            Part("After training first and last of 8 blocks of Post-LN differ by less than a factor of 1.5",
+            Part("After 200 steps first and last of 8 blocks of Post-LN differ by less than a factor of 1.5",
                  Between("post_end", 1 / 1.5, 1.5, ratio=True)),
         ),
         "RMS of the sum of stream and branch, mean of a block's two sums, last block over first. At step 0 "
@@ -321,7 +322,7 @@ CLAIMS = (
         finding=(
             "tttt",
             "Over 24 blocks at step 0 the sum before the norm grows {pre_start} times in Pre-LN and "
-            "{post_start} times in Post-LN; after training, over 8 blocks, {pre_end} and {post_end} times.",
+            "{post_start} times in Post-LN; after 200 steps, over 8 blocks, {pre_end} and {post_end} times.",
         ),
     ),
 )  # fmt: skip

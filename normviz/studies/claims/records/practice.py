@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import sub
 
-from ..evidence import HELD_OUT, Quantity, Sample, at, greatest, lab
+from ..evidence import HELD_OUT, Quantity, Sample, at, greatest, lab, renamed
 from ..numbers import best_rate, depth_slope, over, sensitivity, tuned, value
 from ..record import Claim, Combined, Curve, Number, Strip
 from ..rule import Between, Correlated, Less, LessInMost, Most, NotWorse, Part
@@ -209,9 +209,9 @@ CLAIMS = (
         {**tuned("hyper", "hyper-connections"), **tuned("pre", "Pre-LN")},
         (Part("They end lower than Pre-LN at the best rate", Less("hyper", "pre", SMALL)),),
         "6 blocks, 300 steps, at rates that are best on the other seeds: four copies end at {hyper} (rate "
-        "{hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out. The mean difference is close to the 0.005 "
-        "nats below which it would count as none. The steps are the same, and not the time or the number of "
-        "parameters.",
+        "{hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out. The interval of the difference reaches "
+        "below 0.005 nats; all of it there would count as none. The steps are the same, and not the time "
+        "or the number of parameters.",
         Curve("lr", HELD_OUT, log_y=False),
         changed="Rates began at 0.004, which was chosen for both; losses were of 256 tokens.",
         question="quality",
@@ -239,7 +239,7 @@ CLAIMS = (
         },
         (
             Part("Pre-LN's largest value exceeds 1000 times the median", Most("pre_max", low=1000)),
-            Part("With SwiGLU it exceeds 1000 times the median", Most("swiglu_max", low=1000)),
+            Part("With RMSNorm and SwiGLU it exceeds 1000 times the median", Most("swiglu_max", low=1000)),
             Part("Pre-LN's largest value over the median is greater than Post-LN's",
                  Less("post_max", "pre_max", ratio=True), control=True),
             Part("Pre-LN attends to the first token more than Post-LN", Less("post_sink", "pre_sink", 0.02)),
@@ -509,7 +509,7 @@ CLAIMS = (
         "{peri_growth_high} times at 0.016. It ends at {pre_end} and {peri_end}, and at {pre_end_high} and "
         "{peri_end_high}. All is computed in float32; float16 ends at 65504. The paper's models are far "
         "larger and read far more data, which is not tested.",
-        Curve("lr", LARGEST),
+        Curve("lr", renamed(LARGEST, "largest value of the stream after the last block, at the end")),
         open_=(("pre", {"lr": 0.016}), ("peri", {"lr": 0.016})),
         question="stream",
         finding=(

@@ -70,11 +70,11 @@ CLAIMS = (
             Part("Pre-LN needs at least 4 times the steps of nGPT", Between("times", low=4, ratio=True)),
             Part("Pre-LN needs more steps than nGPT", Between("times", low=1, ratio=True), control=True),
         ),
-        "Steps until the mean of ten losses is 1.25 on the Markov task (the floor is 1.11), each at the rate "
-        "that needs the fewest on the other seeds. nGPT at {ngpt_rate} needs {ngpt}, Pre-LN at {pre_rate} "
-        "{pre}: {times} times as many. Here runs have 600 steps and sequences 32 tokens; the paper's have "
-        "1k tokens and more. Positions are learned and the FFN is plain, where the paper's nGPT has rotary "
-        "ones and SwiGLU.",
+        "Steps until the mean of ten losses is 1.25 on the Markov task (the floor is 1.11), each at the "
+        "rate that needs the fewest on the other seeds. nGPT at {ngpt_rate} needs {ngpt}, Pre-LN at "
+        "{pre_rate} {pre}. Pre-LN needs {times} times as many. Here runs have 600 steps and sequences 32 "
+        "tokens; the paper's have 1k tokens and more. Positions are learned and the FFN is plain, where "
+        "the paper's nGPT has rotary ones and SwiGLU.",
         Curve("lr", lifetime(GOAL)),
         seeds=6,
         changed="The goal was a loss of 1.6, which both reached in the first 40 steps; the best rate was "

@@ -14,7 +14,8 @@ START = {
     "scheme": "pre", "width": "64,128,256", "seq_len": "64", "batch": "8", "steps": "0", "device": "cpu",
 }  # fmt: skip
 SCOPE = {
-    "step": "a training step", "alone": "the norm's own time, forward and backward",
+    "step": "a training step with PyTorch's kernels",
+    "alone": "the norm's own time, forward and backward, with PyTorch's kernels",
     "hand_step": "a training step, both hand-written", "hand_alone": "the norm's own time, both hand-written",
 }  # fmt: skip
 
@@ -84,7 +85,7 @@ CLAIMS = (
         "each way. Where both are written in elementary operations, as in models without fused kernels, "
         "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
         "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a repeat.",
-        Curve("width", lab("step", "saved of a training step", "%"), log_y=False),
+        Curve("width", lab("step", "saved of a step with PyTorch's kernels", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),
             _line(7, "the least of Zhang and Sennrich"),

@@ -140,7 +140,7 @@ CLAIMS = (
         "{adam0} (at most chance) without and {adam200} with warm-up. Of the rates 0.01, 0.03, 0.1, 0.3 and "
         "1, plain SGD trains at {sgd0} without and {sgd200} with warm-up, SGD with a momentum of 0.9 at "
         "{momentum0} and {momentum200}.",
-        Curve("lr", FINAL, log_y=False),
+        Strip("how many of five rates train", ("sgd0", "sgd200", "momentum0", "momentum200")),
         everyday=True,
         open_=(("adam", {"warmup": 0}), ("adam", {"warmup": 200}), ("momentum", {"warmup": 0, "lr": 0.03}),
                ("momentum", {"warmup": 200, "lr": 0.03})),
