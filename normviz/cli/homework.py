@@ -34,7 +34,7 @@ def homework(
             text = read_text(path, "the file", handed_in.LONGEST, "it was not handed in as it is")
             handed = handed_in.read(text)
         except ValueError as error:
-            typer.echo(f"{path}: {error}")
+            typer.echo(f"{path}: {error}", err=True)
             code = 2
             continue
         if handed.assignment not in again:

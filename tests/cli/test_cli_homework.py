@@ -118,5 +118,5 @@ def test_what_is_no_file_gets_one_sentence(
     if text is not None:
         path.write_text(text)
     result = normviz("homework", str(path))
-    assert result.exit_code == 2 and says in result.stdout
+    assert result.exit_code == 2 and says in result.stderr
     assert len(result.stdout.splitlines()) == 1
