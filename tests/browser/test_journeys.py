@@ -540,18 +540,23 @@ def test_a_phone(browser: Browser, address: str) -> None:
         fits(page)
         wait_for(lambda: bottom(page, ".nv-bars") <= box(page, ".st-key-story")[1])
 
-        page.goto(f"{address}/maps")
-        page.locator(".st-key-maps canvas").nth(2).wait_for()
-        page.locator(".st-key-copy_maps button").wait_for()
-        assert moved(page) == []
-        idle(page)
-        maps = page.locator(".st-key-maps .stVegaLiteChart canvas")
-        maps.first.hover(position=at(maps.first, 0.4, 0.5))
-        left, _, right, _ = box(page, "#vg-tooltip-element.visible")
-        assert left >= 0
-        assert right <= 375
-        maps.nth(1).tap(position=at(maps.nth(1), 0.4, 0.5))
-        page.wait_for_selector(".st-key-live canvas")
+        opens_a_cell_by_a_tap(page, address)
+
+
+def opens_a_cell_by_a_tap(page: Page, address: str) -> None:
+    """After a page of maps on which nothing moves and a tooltip stays on the screen."""
+    page.goto(f"{address}/maps")
+    page.locator(".st-key-maps canvas").nth(2).wait_for()
+    page.locator(".st-key-copy_maps button").wait_for()
+    assert moved(page) == []
+    idle(page)
+    maps = page.locator(".st-key-maps .stVegaLiteChart canvas")
+    maps.first.hover(position=at(maps.first, 0.4, 0.5))
+    left, _, right, _ = box(page, "#vg-tooltip-element.visible")
+    assert left >= 0
+    assert right <= 375
+    maps.nth(1).tap(position=at(maps.nth(1), 0.4, 0.5))
+    page.wait_for_selector(".st-key-live canvas")
 
 
 def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str) -> None:
