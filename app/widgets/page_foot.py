@@ -33,6 +33,12 @@ PARTS = component(
         }
       };
 
+      // Vega knows what lies at a click from where the pointer moved, and a tap moves none.
+      const point = ({ target, clientX, clientY }) => {
+        if (!target.matches?.(".stVegaLiteChart canvas")) return;
+        target.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY }));
+      };
+
       // Says so where the server gives no answer, once the browser has lost its network or Streamlit its
       // line. A line does not close by itself when the network goes, and the server may be on this machine.
       const SILENT = 3000;
@@ -69,6 +75,7 @@ PARTS = component(
           const soon = () => { waits ??= setTimeout(() => { waits = null; reach(); }, 200); };
           new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
           addEventListener("resize", soon);
+          addEventListener("mousedown", point, true);
           watch();
           return soon;
         })();

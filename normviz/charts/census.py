@@ -57,6 +57,8 @@ def years(census: Census, kind: Kind, shares: bool = False) -> Spec:
         {"year": year, "what": what, "n": n, "of": of_year[year], "place": order.index(what)}
         for (year, what), n in counts.items()
     ]
+    columns = alt.ExprRef("width < 480 ? 2 : 4")
+    key = alt.Legend(title=None, orient="bottom", labelLimit=200, columns=columns)
     spec = (
         named("years")
         .mark_bar()
@@ -65,7 +67,7 @@ def years(census: Census, kind: Kind, shares: bool = False) -> Spec:
                 "year:O", axis=alt.Axis(title="year in the code's copyright notice", labelAngle=0)
             ),
             y=alt.Y("n:Q", stack="normalize" if shares else "zero", axis=y_axis),
-            color=_color(census, kind),
+            color=_color(census, kind, key),
             order=alt.Order("place:Q"),
             tooltip=[alt.Tooltip(field) for field in ("year:O", "what:N", "n:Q", "of:Q")],
         )
@@ -90,13 +92,13 @@ def finding(census: Census, kind: Kind) -> str:
     return f"{kind}: {top} {shares}. All years: {every}."
 
 
-def _color(census: Census, kind: Kind) -> alt.Color:
+def _color(census: Census, kind: Kind, legend: alt.Legend | None = None) -> alt.Color:
     """A colour for each placement, the same as elsewhere; grey for unknown ones."""
-    key = {words(m, kind): m.placement or "" for m in census.models} if kind == TITLES[0] else {}
+    keys = {words(m, kind): m.placement or "" for m in census.models} if kind == TITLES[0] else {}
     names = [name for name, _ in ranked(census, kind)]
-    styles = lane_styles(tuple(key.get(name, name) for name in names if name != UNTOLD))
+    styles = lane_styles(tuple(keys.get(name, name) for name in names if name != UNTOLD))
     colors = [style.color for style in styles] + [GREY] * (UNTOLD in names)
-    return alt.Color("what:N", scale=alt.Scale(domain=names, range=colors), legend=None)
+    return alt.Color("what:N", scale=alt.Scale(domain=names, range=colors), legend=legend)
 
 
 def _filled(spec: Spec, name: str, rows: Sequence[dict[str, object]]) -> Spec:

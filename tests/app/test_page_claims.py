@@ -131,7 +131,7 @@ def test_a_click_opens_and_closes_a_claim_whose_points_have_links(claims) -> Non
     checked(at.button(key="open_X3").click().run())
     assert [b for b in at.button if b.key == "run_X3"]
     says_what_json_says(at, "X3")
-    assert "A click on a point opens the runs behind it in the duel." in text(at)
+    assert "A click or a tap on a point opens the runs behind it in the duel." in text(at)
     links = [
         re.findall(r"\[(\d+)\]\(\./\?v=1&[^)]+\)", cell)
         for cell in at.table[0].value["duel of seed"]

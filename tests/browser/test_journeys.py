@@ -500,7 +500,7 @@ def stands(page: Page, number: int) -> None:
 
 def test_a_phone(browser: Browser, address: str) -> None:
     """Verdicts, a whole chart and Train on the first screen; settings in a sheet; training is seen; a step of
-    the tour; the page needs no sideways scroll."""
+    the tour; a tap on a map's cell opens it; the page needs no sideways scroll."""
     with visit(browser, address, PHONE, has_touch=True, reduced_motion="reduce") as page:
         opened(page, address, charts=1)
         for lane in (0, 1):
@@ -551,10 +551,23 @@ def test_a_phone(browser: Browser, address: str) -> None:
         fits(page)
         wait_for(lambda: bottom(page, ".nv-bars") <= box(page, ".st-key-story")[1])
 
-        page.goto(f"{address}/maps")
-        page.locator(".st-key-maps canvas").nth(2).wait_for()
-        page.locator(".st-key-copy_maps button").wait_for()
-        assert moved(page) == []
+        opens_a_cell_by_a_tap(page, address)
+
+
+def opens_a_cell_by_a_tap(page: Page, address: str) -> None:
+    """After a page of maps on which nothing moves and a tooltip stays on the screen."""
+    page.goto(f"{address}/maps")
+    page.locator(".st-key-maps canvas").nth(2).wait_for()
+    page.locator(".st-key-copy_maps button").wait_for()
+    assert moved(page) == []
+    idle(page)
+    maps = page.locator(".st-key-maps .stVegaLiteChart canvas")
+    maps.first.hover(position=at(maps.first, 0.4, 0.5))
+    left, _, right, _ = box(page, "#vg-tooltip-element.visible")
+    assert left >= 0
+    assert right <= 375
+    maps.nth(1).tap(position=at(maps.nth(1), 0.4, 0.5))
+    page.wait_for_selector(".st-key-live canvas")
 
 
 def test_every_page_on_a_phone_and_in_both_themes(browser: Browser, address: str) -> None:

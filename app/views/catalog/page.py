@@ -133,10 +133,12 @@ def _net_rows() -> list[dict[str, str]]:
     rows = []
     for family in FAMILIES:
         cells = CELLS if family.is_recurrent else ()
-        about = {"Net": family.label, "Reads": ", ".join(TASKS.label(t) for t in family.tasks)}
+        about = {
+            "Net": family.label, "Where the norm sits": "as in a decoder: see Placements",
+            "Reads": ", ".join(TASKS.label(t) for t in family.tasks),
+        }  # fmt: skip
         seen = {"Checked against": family.oracle or "see Placements", "Source": family.source}
-        place = {"Where the norm sits": "as in a decoder: see Placements", "Formula": ""}
-        rows += [] if cells else [{**about, **place, **seen, "Key": family.key}]
+        rows += [] if cells else [{**about, "Formula": "", **seen, "Key": family.key}]
         rows += [
             {
                 **about, **seen, "Where the norm sits": cell.label,

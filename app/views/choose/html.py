@@ -38,7 +38,8 @@ def headline(answer: Guide, modern: Finding) -> str:
         f'<div class="choose-answer"><p class="choose-scope">{escape(f"{answer.scope} {TERMS}")}</p>'
         f"<p><strong>{escape(answer.headline)}</strong></p>"
         f"{more}{duel}</div>"
-        f'<div class="choose-answer"><p>Does it matter with RMSNorm and QK-norm? {_finding(modern)}</p></div>'
+        f'<div class="choose-answer"><p>Does it matter with RMSNorm and QK-norm? {escape(modern.text)} '
+        f'<a href="{escape(modern.to)}">Where this is from</a></p></div>'
     )
 
 

@@ -22,6 +22,8 @@ from ...widgets.copy_button import COPY
 from . import run_panel
 from .result import figure, numbers
 
+GENERAL = "The claim is about all cases, so that one false part contradicts it."
+
 
 def show(claim: Claim, backend: SharedBackend) -> None:
     """The card of a claim, with its shipped result."""
@@ -49,7 +51,7 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown(f"**{literal(sentence(verdict.sentence))}**")
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.general:
-        st.caption("Its parts are one statement, so that one false part contradicts it.")
+        st.caption(GENERAL)
     if claim.arms:
         st.caption(sentence(literal(by_set(claim, shipped_sets(claim)))))
     if claim.changed:

@@ -154,7 +154,9 @@ def row(claim: Claim, shown: Shown) -> None:
     result = shipped_result(claim)
     kind = chip(claim, result)
     with st.container(key=f"claim_row_{claim.key}"):
-        st.badge(result.verdict(claim).sentence if result else kind, color=COLORS[kind])
+        words = result.verdict(claim).sentence if result else kind
+        why = card.GENERAL if claim.general and kind == "contradicted" else None
+        st.badge(words, color=COLORS[kind], help=why)
         icon = f":material/expand_{'less' if shown.opened == claim.key else 'more'}:"
         sentence = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(

@@ -33,7 +33,7 @@ def figure(claim: Claim, result: ClaimResult) -> None:
             if not linked_figure.is_strip
             else f"the {'models' if claim.lab else 'runs'} behind it"
         )
-        sentences.append(f"A click on a point opens {runs} in the duel.")
+        sentences.append(f"A click or a tap on a point opens {runs} in the duel.")
     if sentences:
         st.caption(" ".join(sentences))
 

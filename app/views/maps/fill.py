@@ -31,8 +31,9 @@ TICK_SECONDS = 0.5
 SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
-    "the loss still fell at the last step: what more steps would give was not measured. {}"
-    "Point at a cell for its loss curves. Click it to open its run in the duel."
+    "in most [[seed|seeds]] the loss still fell at the last step: what more steps would give was not "
+    "measured. {}"
+    "Point at a cell for its loss curves. A click or a tap on it opens its run in the duel."
 )
 LINE = "The line ([[frontier]]) is the largest learning rate that trains. "
 """What is said of the frontier, where it is drawn."""

@@ -89,6 +89,7 @@ class Guide:
 def guide(answers: Answers) -> Guide:
     """The answer of the guide."""
     order = ranked(answers)
+    found = _headline(order, answers)
     own = of_model(answers.model) if answers.start == "existing" else None
     first = [own.placement] if own and own.placement else []
     able = [
@@ -102,9 +103,9 @@ def guide(answers: Answers) -> Guide:
     shown_in_duel = [p for p in picks if p.measured][:MAX_LANES]
     if own is not None:
         (headline, why), choice, others = _keep(own), "", ""
-        differs = f"Trained from scratch: {order.headline[0].lower()}{order.headline[1:]}."
+        differs = f"Trained from scratch: {found[0].lower()}{found[1:]}."
     else:
-        headline, choice, why = order.headline, order.choice, _why(order)
+        headline, choice, why = found, order.choice, _why(order)
         differs, others = order.differs, order.others
     return Guide(
         scope(answers), headline, choice, differs, why, others, tuple(_limits(answers, own)), picks,
@@ -225,6 +226,14 @@ def of_model(name: str) -> Model | None:
 
 
 # Words.
+
+
+def _headline(order: Order, answers: Answers) -> str:
+    """The order's headline, which names the depth where it is not the one that was asked for."""
+    words = order.headline
+    if answers.depth != "more":
+        return words
+    return words.replace("at this size", f"at {measured_at(answers)} blocks")
 
 
 def _keep(own: Model) -> tuple[str, str]:
@@ -360,8 +369,8 @@ def _limits(answers: Answers, own: Model | None) -> list[str]:
     )
     if answers.precision != "fp32":
         limits.append(
-            f"Precision was not measured: every run used fp32, and {answers.precision} changes nothing in "
-            "this answer. Each card has the size of the stream."
+            f"Precision was not measured: every run used fp32, so {answers.precision} is given the same "
+            "answer. Each card has the size of the stream."
         )
     if own is not None:
         limits.append("All numbers are of models that were trained from scratch.")

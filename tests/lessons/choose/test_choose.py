@@ -269,6 +269,12 @@ def test_a_placement_is_named_alone_only_where_all_others_are_told_apart(
     assert "Pre-LN: 0.019 (" in guide(apart).others
 
 
+def test_deeper_than_was_measured_the_headline_says_at_what_depth() -> None:
+    assert (
+        guide(Answers(depth="more", tuned="yes")).headline == "Lowest loss at 96 blocks: DeepNorm"
+    )
+
+
 def test_what_tied_placements_differ_in_at_higher_rates_is_said_where_it_was_measured() -> None:
     said = guide(Answers(depth="16", tuned="yes")).differs
     assert "trained and settled at 0.03" in said and "DeepNorm did not train at 0.03" in said

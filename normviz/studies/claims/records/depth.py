@@ -421,8 +421,8 @@ CLAIMS = (
             Part("DeepNorm ends lower than Pre-LN", Less("deepnorm", "pre", 0.05), control=True),
         ),
         "Thin models (width 16, 16 tokens), 400 steps at a rate of 0.001 with 100 steps of warm-up; "
-        "chance is "
-        "3.32 and half of the way to the floor 2.21. DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN "
+        "chance is 3.32, a higher loss is shown as chance, and half of the way to the floor is 2.21. "
+        "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN "
         "at {post}, Pre-LN at {pre}. All have the rate and warm-up that were chosen with DeepNorm on another "
         "seed. Post-LN and Pre-LN start from Xavier, DeepNorm from its own smaller matrices.",
         Strip("final loss (nats)"),
@@ -433,9 +433,9 @@ CLAIMS = (
         question="depth",
         finding=(
             "ttu",
-            "With 1000 blocks DeepNorm trains, to {deepnorm}, and Post-LN stays at {post}, at a rate and "
-            "warm-up that were chosen with DeepNorm. Pre-LN trains too, to {pre}; runs of both still fell, "
-            "and which ends lower is undecided.",
+            "With 1000 blocks DeepNorm trains, to {deepnorm}, and Post-LN is at chance, or above it, at a "
+            "rate and warm-up that were chosen with DeepNorm. Pre-LN trains too, to {pre}; runs of both "
+            "still fell, and which ends lower is undecided.",
         ),
     ),
     Claim(

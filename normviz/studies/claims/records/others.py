@@ -54,8 +54,8 @@ CLAIMS = (
         question="depth",
         finding=(
             "tt",
-            "With Xavier and 18 blocks Admin ends at {admin18} and Post-LN at {post18}: at chance, or above "
-            "it. With 48 blocks Admin ends at {admin48} and Post-LN at {post48}.",
+            "With Xavier and 18 blocks Admin ends at {admin18}, and with 48 Admin ends at {admin48}. With "
+            "both Post-LN is at chance, or above it.",
         ),
     ),
     Claim(

@@ -263,8 +263,8 @@ CLAIMS = (
         finding=(
             "tft",
             "At a rate of 0.003 it depends on initialisation and depth: without norms 12 blocks end at "
-            "{torch12} with PyTorch's small weights and at {xavier} with Xavier's. 32 blocks do not train "
-            "even with PyTorch's.",
+            "{torch12} with PyTorch's small weights, and do not train with Xavier's: chance, or above it. 32 "
+            "blocks do not train even with PyTorch's.",
         ),
     ),
     Claim(
