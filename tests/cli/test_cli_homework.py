@@ -119,4 +119,4 @@ def test_what_is_no_file_gets_one_sentence(
         path.write_text(text)
     result = normviz("homework", str(path))
     assert result.exit_code == 2 and says in result.stderr
-    assert len(result.stdout.splitlines()) == 1
+    assert len(result.stderr.splitlines()) == 1 and not result.stdout

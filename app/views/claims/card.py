@@ -22,7 +22,7 @@ from ...widgets.copy_button import COPY
 from . import run_panel
 from .result import figure, numbers
 
-GENERAL = "The claim is about all cases, so that one false part contradicts it."
+GENERAL = "Its parts are one statement, so that one false part contradicts it."
 
 
 def show(claim: Claim, backend: SharedBackend) -> None:
