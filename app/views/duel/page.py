@@ -34,6 +34,7 @@ from . import (
     share,
     tour,
     transport,
+    values,
 )
 from . import lanes as page_lanes
 
@@ -102,6 +103,7 @@ def page() -> None:
                 gallery.tries(backend)
             share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
+    values.mark()
 
 
 def _is_enlarged() -> bool:
