@@ -236,12 +236,14 @@ def _settings(
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
         own_placement.show(i, config, color, backend, train)
+        with st.container(
+            key=f"lane{i}_norms", horizontal=True, vertical_alignment="bottom", gap="small"
+        ):
+            _pick("norm", "Norm", i, config.norm, NORMS, backend)
+            _pick("init", "Initialisation", i, config.init, INITS, backend)
+            _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS, backend)
+        complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
         with st.container(key=f"lane{i}_rest"):
-            with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-                _pick("norm", "Norm", i, config.norm, NORMS, backend)
-                _pick("init", "Initialisation", i, config.init, INITS, backend)
-                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS, backend)
-            complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
             _own(lane, backend)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
         every = places_of(config.family) or SCHEMES.keys()
