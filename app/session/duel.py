@@ -66,6 +66,7 @@ class Duel(PageState):
 
     runs       the run shown in each lane, None where there is none
     start      how the charts start: they follow the training, replay it, or show its end
+    number     counts the duels opened, so that values of the one before are known as such
     nonce      counts restarts, so that charts of the same runs restart too
     probe      the quantity that the charts show; `view` is the chart below loss and bars
     seeds      runs of each lane from as many seeds are shown, as far as they are stored
@@ -91,6 +92,7 @@ class Duel(PageState):
     lanes: tuple[RunConfig, ...]
     runs: tuple[int | None, ...]
     start: Literal["follow", "replay", "end"] = "replay"
+    number: int = 0
     nonce: int = 0
     probe: str = duel_link.PROBE
     view: View = duel_link.HEAT
@@ -116,9 +118,9 @@ class Duel(PageState):
         """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
         text = other.text or self.text
         for attribute in fields(self):
-            if attribute.name not in ("mine", "named", "nonce", "drawn"):
+            if attribute.name not in ("mine", "named", "number", "nonce", "drawn"):
                 setattr(self, attribute.name, getattr(other, attribute.name))
-        self.text, self.nonce = text, self.nonce + 1
+        self.text, self.number, self.nonce = text, self.number + 1, self.nonce + 1
 
     @property
     def step(self) -> TourStep | None:

@@ -6,7 +6,7 @@ import { digits, lossWords } from "./numbers.js";
 
 const REACH_DOWN = 6, REACH_UP = 3, STRIDE = 3, MARGIN = 1.1, MOST_DECADES = 6;
 const LEAST = 1e-9, SPIKES = 0.03, ROW_HEIGHT = 16, TOP_ROW = 8, RATE_ROWS = 2;
-const LONG = 300, LETTER_WIDTH = 6, SHIFT = 8, NARROWEST = 192, NAME_LETTERS = 15;
+const LONG = 300, LETTER_WIDTH = 6, SHIFT = 8, NARROWEST = 192, SMALLEST = 214, NAME_LETTERS = 15, HEIGHT = 234;
 const TOPS = [10, 100, 1e4, 1e6, 1e9, 1e12], BOTTOMS = [1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-6, LEAST];
 
 const tenTo = (e) => Number(`1e${e}`);
@@ -118,7 +118,7 @@ export function lossSets(lanes, [low, high]) {
   const steps = spanOf(lanes), peaks = peakRows(lanes, steps, high), row = peaks.length + Number(peaks.length > 0);
   const rates = rateRows(lanes, steps, row), used = new Set(rates.map((rate) => rate.row)).size;
   return {
-    levels: levelRows(lanes, steps, low),
+    levels: levelRows(lanes, steps, [low, high]),
     held_out: lanes.flatMap(({ heldOut }, lane) => heldOut.map(([step, loss]) => ({ step, loss, lane }))),
     rates,
     peaks,
@@ -126,26 +126,30 @@ export function lossSets(lanes, [low, high]) {
   };
 }
 
-function levelRows(lanes, steps, low) {
+function levelRows(lanes, steps, [low, high]) {
   const levels = new Map();
   for (const { chance, floor } of lanes) {
     levels.set(`chance: ${lossWords(chance)}`, [chance, false]);
     if (floor === null) continue;
-    const outside = floor < low;
-    levels.set(`floor: ${lossWords(floor)}${outside ? " (below the axis)" : ""}`, [floor, !outside]);
+    const height = HEIGHT * (low > 0 && floor > 0 ? Math.log10(floor / low) / Math.log10(high / low) : (floor - low) / high);
+    levels.set(`floor: ${lossWords(floor)}${floor < low ? " (below the axis)" : ""}`, [floor, height >= ROW_HEIGHT]);
   }
   const heads = lanes.filter(({ loss }) => loss.length && loss.length < steps)
-    .map(({ loss, name }) => ({ head: loss.length / steps, name: nameWidth(name) }));
+    .map(({ loss, name }) => ({ head: loss.length / steps, letters: nameOf(name).length }));
   return [...levels].sort(([a], [b]) => (a < b ? -1 : 1)).map(([text, [loss, under]]) => {
-    const width = (LETTER_WIDTH * text.length + SHIFT) / NARROWEST;
-    const left = heads.some(({ head, name }) => head + name > 1 - width), isHidden = left && heads.some(({ head }) => head < width);
-    return { loss: Math.max(loss, low), text: isHidden ? "" : text, under, left };
+    const named = placed(text, heads, NARROWEST), short = placed(text, heads.map(({ head }) => ({ head, letters: 1 })), SMALLEST);
+    return { loss: Math.max(loss, low), text: named.text, under, left: named.left, short: short.text, short_left: short.left };
   });
 }
 
-function nameWidth(label) {
-  const letters = label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].split(": ")[0].length;
-  return (LETTER_WIDTH * Math.min(letters, NAME_LETTERS) + 2 * SHIFT) / NARROWEST;
+function placed(text, heads, pixels) {
+  const width = (LETTER_WIDTH * text.length + SHIFT) / pixels;
+  const left = heads.some(({ head, letters }) => head + (LETTER_WIDTH * letters + 2 * SHIFT) / pixels > 1 - width);
+  return { text: left && heads.some(({ head }) => head < width) ? "" : text, left };
+}
+
+function nameOf(label) {
+  return label.trim().replace(/\s+/g, " ").split(", ")[0].split(" (")[0].split(": ")[0].slice(0, NAME_LETTERS);
 }
 
 function rateRows(lanes, steps, firstRow) {

@@ -207,6 +207,12 @@ export const panel = {
     for (const name of [this.lanes[0].about.row, ...this.lanes.map((lane) => lane.about.name)]) {
       head.append(Object.assign(document.createElement("th"), { textContent: name, scope: "col" }));
     }
+    const { at } = this.cursor, losses = table.createTHead().insertRow();  // below the names: the same head
+    losses.append(Object.assign(document.createElement("th"), { textContent: `loss, step ${at}`, scope: "row" }));
+    for (const { loss } of this.lanes) {
+      const taken = Math.min(at, loss.length - 1);
+      losses.insertCell().textContent = taken < 0 ? "" : lossWords(loss[taken]) + (taken < at ? ` (step ${taken})` : "");
+    }
     const body = table.createTBody();
     for (let layer = last; layer >= first; layer--) {
       const row = body.insertRow();

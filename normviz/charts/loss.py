@@ -59,6 +59,9 @@ FINITE_LOSS = "isNumber(datum.loss) && isFinite(datum.loss)"
 SHIFT = 8  # pixels between words and what they are beside
 NARROWEST = NAMED - AXIS_WIDTH - (SHIFT + (LETTER_WIDTH + 2) * NAME_LETTERS)
 """Pixels of the steps beside the longest names, in the narrowest place that has names."""
+SMALLEST = 290 - AXIS_WIDTH - (SHIFT + LETTER_WIDTH + 2)
+"""Those beside letters, on the smallest phone."""
+HAS_LETTERS = f"{CONTAINER_WIDTH} > 0 && {CONTAINER_WIDTH} < {NAMED}"
 
 
 def chart(lanes: Sequence[Lane], dark: bool = False, linear: bool = False) -> Spec:
@@ -240,9 +243,7 @@ def _name(label: str) -> str:
     """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A". Of "A Own:
     in + out" it is "A Own"."""
     words = f"truncate(split(split(split({label}, ', ')[0], ' (')[0], ': ')[0], {NAME_LETTERS})"
-    return (
-        f"{CONTAINER_WIDTH} > 0 && {CONTAINER_WIDTH} < {NAMED} ? split({label}, ' ')[0] : {words}"
-    )
+    return f"{HAS_LETTERS} ? split({label}, ' ')[0] : {words}"
 
 
 def _room(labels: tuple[str, ...]) -> str:
@@ -313,7 +314,14 @@ def _names(
 
 def _level_words(y: alt.Y, room: str, dark: bool) -> list[alt.Chart]:
     """The names of chance and floor at one end of their rules, legible over curves."""
-    at = named("levels").encode(x=alt.XValue(0), y=y, text=alt.Text("text:N"))
+    at = (
+        named("levels")
+        .transform_calculate(
+            text=f"{HAS_LETTERS} ? datum.short : datum.text",
+            left=f"{HAS_LETTERS} ? datum.short_left : datum.left",
+        )
+        .encode(x=alt.XValue(0), y=y, text=alt.Text("text:N"))
+    )
     words = []
     for side, baseline, dy in (("!datum.under", "bottom", -3), ("datum.under", "top", 4)):
         place: dict[str, Any] = {
@@ -380,39 +388,58 @@ def _words(
 
 
 def _level_rows(lanes: Sequence[Lane], steps: int, domain: tuple[float, float]) -> Columns:
-    """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where no
-    curve is in their way. They are at the left, or left out, where they would reach the name of a lane that
-    has run a part of the axis' steps."""
+    """Chance and floor of all lanes, and whether the words are under the line: the floor's are, where the
+    axis has room for them and no curve is in their way. They are at the left, or left out, where they would
+    reach the name of a lane that has run a part of the axis' steps; `short` where a lane's name is its
+    letter."""
     runs = [lane.recording for lane in lanes]
     known = [run.chance for run in runs if isfinite(run.chance)]
     levels = {(f"chance: {formats.loss(chance)}", chance, False) for chance in known}
     for run in runs:
         if run.floor is not None:
-            outside = run.floor < domain[0]
-            below = " (below the axis)" if outside else ""
-            levels.add((f"floor: {formats.loss(run.floor)}{below}", run.floor, not outside))
+            below = " (below the axis)" if run.floor < domain[0] else ""
+            has_room = _height(run.floor, domain) >= ROW_HEIGHT
+            levels.add((f"floor: {formats.loss(run.floor)}{below}", run.floor, has_room))
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     heads = [
-        (len(run.losses) / steps, _name_width(lane.label))
+        (len(run.losses) / steps, len(_named(lane.label)))
         for lane, run in zip(lanes, runs, strict=True)
         if 0 < len(run.losses) < steps
     ]
-    words, left = list[str](), list[bool]()
-    for text in texts:
-        width = (LETTER_WIDTH * len(text) + SHIFT) / NARROWEST
-        left.append(any(head + name > 1 - width for head, name in heads))
-        words.append("" if left[-1] and any(head < width for head, _ in heads) else text)
+    words, left = _placed(texts, heads, NARROWEST)
+    short, short_left = _placed(texts, [(head, 1) for head, _ in heads], SMALLEST)
     return {
         "loss": loss, "text": words, "under": np.array(under, dtype=bool),
-        "left": np.array(left, dtype=bool),
+        "left": np.array(left, dtype=bool), "short": short,
+        "short_left": np.array(short_left, dtype=bool),
     }  # fmt: skip
 
 
-def _name_width(label: str) -> float:
-    """The width of a name at a line's end (see `_name`), as a share of the narrowest steps."""
-    name = " ".join(label.split()).split(", ")[0].split(" (")[0].split(": ")[0]
-    return (LETTER_WIDTH * min(len(name), NAME_LETTERS) + 2 * SHIFT) / NARROWEST
+def _height(value: float, domain: tuple[float, float]) -> float:
+    """Pixels of a loss above the axis' lower end."""
+    low, high = domain
+    share = log10(value / low) / log10(high / low) if low > 0 < value else (value - low) / high
+    return HEIGHT * share
+
+
+def _placed(
+    texts: Sequence[str], heads: Sequence[tuple[float, int]], pixels: float
+) -> tuple[list[str], list[bool]]:
+    """The words about levels, and whether they are at the left, in steps so many pixels wide. Of each head:
+    its share of the steps, and the letters of its name."""
+    words, left = list[str](), list[bool]()
+    ends = [(head, head + (LETTER_WIDTH * letters + 2 * SHIFT) / pixels) for head, letters in heads]
+    for text in texts:
+        width = (LETTER_WIDTH * len(text) + SHIFT) / pixels
+        left.append(any(end > 1 - width for _, end in ends))
+        words.append("" if left[-1] and any(head < width for head, _ in ends) else text)
+    return words, left
+
+
+def _named(label: str) -> str:
+    """What stands at a line's end where there is room for it (see `_name`)."""
+    return " ".join(label.split()).split(", ")[0].split(" (")[0].split(": ")[0][:NAME_LETTERS]
 
 
 def _held_out_rows(runs: Sequence[Recording]) -> Columns:

@@ -45,7 +45,7 @@ SCHEMES = {
     "sandwich": LaneStyle("#30a860", (8, 3, 2, 3)),
     "peri": LaneStyle("#b484a8", (2, 2)),
     "deepnorm": LaneStyle("#845490", (10, 4)),
-    "none": LaneStyle("#606c60", (4, 4)),
+    "none": LaneStyle("#687e62", (4, 4)),
     "resp": LaneStyle("#a72db2", (14, 3)),
 }
 # For placements that are not in the table; which one depends on the key alone. They differ clearly from

@@ -332,7 +332,8 @@ STEPS = (
         "token_cosine",
         "*Warm-up* starts with a tiny learning rate and raises it step by step. All three lanes "
         "are Post-LN with Xavier weights: A without warm-up, B with {1.warmup} steps of it, C "
-        "like B but {2.depth} blocks deep. The points show how alike the tokens are.",
+        "like B but {2.depth} blocks deep. The points (on a phone under *Layers at this step*) show how "
+        "alike the tokens are.",
         "With {0.depth} blocks warm-up decides: A ends at {plateau}, B at {loss}. With {2.depth} blocks "
         "the same warm-up does not help: C ends at {lost}, chance is {chance}. Warm-up "
         "helps Post-LN in a band of depths and rates, not everywhere.",
@@ -366,9 +367,10 @@ STEPS = (
         "attn_logit_max",
         "Three lanes at a learning rate of {0.lr:g}, far above the usual. Peri-LN has a norm before "
         "each branch and another after it. QK-norm normalises queries and keys inside "
-        "attention. The points are the largest attention logits.",
-        "Peri-LN stays calm: loss {peri}. Pre-LN stalls at {pre}; with QK-norm it gets to {qk}, a "
-        "good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
+        "attention. The points (on a phone under *Layers at this step*) are the largest attention "
+        "logits.",
+        "Peri-LN stays calm: loss {peri}. Pre-LN is only at {pre}, still falling; with QK-norm it gets to "
+        "{qk}, a good part of the way. Pre-LN's logits end at {high}, with QK-norm at {low}. But Peri-LN's "
         "reach {calm} without harm: large logits accompany the failure but are not enough to cause it.",
         "A logit is the product of a query and a key, so it grows with the weights of both. QK-norm gives "
         "both a fixed size.",
@@ -382,6 +384,7 @@ STEPS = (
         },
         lambda runs: (
             runs[1].has_learned
+            and runs[0].verdict.sentence.endswith("still falling")
             and runs[0].final > runs[1].final + 0.5
             and 0.5 < _recovered_share(runs) < 1
             and min(_logit(runs[0]), _logit(runs[1])) > 100 * _logit(runs[2])
@@ -463,7 +466,8 @@ STEPS = (
         "grad_block",
         "The lanes are three placements of today with what usually goes with them: RMSNorm, SwiGLU, "
         "RoPE and QK-norm. A is Pre-LN. B is Peri-LN, a norm before and after each branch. C is "
-        "*Res-post-norm*, a norm on each branch alone. The points are the gradient of each block.",
+        "*Res-post-norm*, a norm on each branch alone. The points (on a phone under *Layers at this step*) "
+        "are the gradient of each block.",
         "Here all three learn: {a}, {b} and {c}. In the code of a library of open models, {pre} of "
         "{all} stacks of blocks are Pre-LN, {both} have a norm before and after each branch, {res} on "
         "each branch alone, and {post} are Post-LN. These are counts of code, not of models in use.",
@@ -494,7 +498,8 @@ STEPS = (
         "Where both placements train, does the place of the norm decide the loss? A is Post-LN and B "
         "Pre-LN, with {0.depth} blocks on prose. Each has a warm-up and the learning rate that was best "
         "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
-        "that training never reads. The points show how large each branch is beside the stream.",
+        "that training never reads. The points (on a phone under *Layers at this step*) show how large each "
+        "branch is beside the stream.",
         "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
         "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds.",
         "Liu et al. expect more of Post-LN: in Pre-LN the stream grows, so that late branches weigh less "

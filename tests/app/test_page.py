@@ -117,9 +117,11 @@ def test_the_settings_that_differ_come_first(page: Open) -> None:
     )
     assert words.index("All settings") < changed, "what comes and goes moves no setting"
     assert more(at) == ["optimizer", "width"]
+    assert any("Norm: RMSNorm." in one.value for one in at.caption)
     checked(at.selectbox(key="knob_optimizer").set_value("adamw").run())
     checked(at.text_input(key="knob_width").set_value("32").run())
     checked(at.selectbox(key="knob_norm").set_value("layernorm").run())
+    assert not any("Norm: " in one.value for one in at.caption)
     for init in ("torch", "xavier"):  # the first lane has Xavier already
         checked(at.selectbox(key="knob_init").set_value(init).run())
     assert not any(one.value.startswith("Changed") for one in at.caption)

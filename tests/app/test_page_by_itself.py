@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hosted_kit import turn_on
 from normviz.app.session import training, visitor
 from normviz.app.session.backend import shared
+from normviz.app.views.duel.values import SHOWN
 from page_kit import Open, address, checked, chips, duel, runs, settings_open
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
@@ -100,6 +102,31 @@ def test_a_preset_a_suggestion_and_a_tour_step_start_nothing(page: Open, folder:
     assert duel(at).lanes != PRESETS["hero"].lanes()
     checked(at.button(key="tour").click().run())
     assert Store(folder).queued() == []
+
+
+@pytest.mark.parametrize("opened", ["try_1", "tour"])
+def test_values_of_the_duel_before_do_not_reach_the_one_that_was_opened(
+    page: Open, folder: Path, opened: str
+) -> None:
+    """A browser sends them where something reruns the page before it has the values of the new duel."""
+    at, store = settings_open(page(by_itself=True), 1), Store(folder)
+    depth(at, 20)
+    checked(at.selectbox(key="lane1_norm").set_value("rmsnorm").run())
+    before, number = len(store.queued()), at.text_input(key=SHOWN).value
+    checked(at.button(key=opened).click().run())
+    lanes = duel(at).lanes
+    with suppress(KeyError):  # the tour has no settings
+        at.select_slider(key="knob_depth").set_value(20)
+        at.selectbox(key="lane1_norm").set_value("rmsnorm")
+        at.button_group(key="lane1_scheme").set_value("peri")
+    at.text_input(key=SHOWN).set_value(number)
+    checked(at.run())
+    checked(at.run())  # with the values of the new duel
+    assert duel(at).lanes == lanes and len(store.queued()) == before
+    if opened == "try_1":
+        assert at.select_slider(key="knob_depth").value == lanes[0].depth
+        depth(at, 10)
+        assert len(store.queued()) > before
 
 
 @pytest.mark.usefixtures("by_eager")

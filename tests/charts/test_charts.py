@@ -260,9 +260,15 @@ def test_words_about_rates_are_at_the_top_and_cover_no_other_word() -> None:
         for bad in [one.recording.bad]
     ]  # fmt: skip
     found = in_node(EDITED, {"lanes": given, "domain": domain})
-    assert [found[name] for name in ("rates", "peaks", "bad")] == [
-        sets[name] for name in ("rates", "peaks", "bad")
+    assert [found[name] for name in ("rates", "peaks", "bad", "levels")] == [
+        sets[name] for name in ("rates", "peaks", "bad", "levels")
     ]
+    begun = make(ran=24)
+    given = [{**given[0], "loss": begun.recording.losses.tolist(), "edits": []}]
+    for high in (5.0, 1e4):  # with and without room below the floor
+        found = in_node(EDITED, {"lanes": given, "domain": [0.8, high]})
+        assert found["levels"] == loss.fixed([begun], (0.8, high))["levels"]
+        assert [level["under"] for level in found["levels"]] == [False, high < 10]
 
 
 def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
@@ -285,6 +291,12 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
             assert apart, (ran, one, a, other, b)
     assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] >= 25, "else they are left out"
+    for ran in (16, 24, 32, 48):  # beside letters they always have room
+        lanes = [make(loss=np.full(ran, 3.3), name=f"{letter}  Pre-LN") for letter in "AB"]
+        boxes = words(loss.chart(lanes), 290)
+        assert {"A", "B", "chance: 3.30", "floor: 1.00"} <= boxes.keys()
+        at = boxes["chance: 3.30"]
+        assert all(at[1] <= boxes[one][0] or at[0] >= boxes[one][1] for one in "AB"), boxes
 
 
 def words(chart: dict[str, Any], width: int) -> dict[str, tuple[float, float, float, float]]:

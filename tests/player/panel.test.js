@@ -54,6 +54,8 @@ test("readout and table name the step that a number is of", () => {
     return places[".nv-table div"].children[0].caption.textContent;
   };
   assert.equal(caption(), "Parameter gradient at step 38 (B: step 35)");
+  const losses = places[".nv-table div"].children[0].children[1].children.map(({ textContent }) => textContent);
+  assert.deepEqual(losses, ["loss, step 40", "2.00", "3.00 (step 38)"]);
   it.cursor.at = 0;
   assert.equal(caption(), "Parameter gradient at step 0");
   it.lanes = [lane([1])];

@@ -20,9 +20,9 @@ from ...session.duel import Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...session.policy import policy
-from ...widgets.store_errors import reported
 from . import complaint, own_text, transport
 from .lanes import Lane
+from .values import taken
 
 LADDER = tuple(float(f"{m}e{e}") for e in range(-5, 1) for m in (1, 3))
 DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1000)
@@ -136,7 +136,7 @@ def _slide(
     key = _key(name, values[0])
     st.select_slider(
         _title(name, configs, title), sorted({*stops, values[0]}), key=key, help=_help(name),
-        format_func=_by_lane(values), on_change=reported(_take), args=(duel.duel(), backend, name, key),
+        format_func=_by_lane(values), on_change=taken(_take), args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
 
@@ -162,7 +162,7 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
         title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=_by_lane(peaks, leading.index), on_change=reported(_set_rate),
+        format_func=_by_lane(peaks, leading.index), on_change=taken(_set_rate),
         args=(duel.duel(), backend, key),
     )  # fmt: skip
     complaint.under(key)
@@ -182,7 +182,7 @@ def _choose(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> 
     registry = CHOICES[name]
     st.selectbox(
         _title(name, configs), registry.keys(), key=key,
-        format_func=registry.label, help=registry[value].sentence, on_change=reported(_take),
+        format_func=registry.label, help=registry[value].sentence, on_change=taken(_take),
         args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
@@ -193,7 +193,7 @@ def _number(name: str, configs: Sequence[RunConfig], backend: SharedBackend) -> 
     value = getattr(configs[0], name)
     key = _key(name, shown(name, value))
     st.text_input(
-        _title(name, configs), key=key, help=_help(name), on_change=reported(_take),
+        _title(name, configs), key=key, help=_help(name), on_change=taken(_take),
         args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)

@@ -27,8 +27,8 @@ from ...session.duel import EARLIER, Drawn, Duel
 from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...widgets import badge, placement, placement_list
-from ...widgets.store_errors import reported
 from . import complaint, own_placement
+from .values import taken
 
 SAID = 2
 """Settings that differ and are named; more are counted."""
@@ -236,12 +236,14 @@ def _settings(
     with popover, st.container(key=f"lane{i}_sheet", width=720):
         _compared(lane, lanes[0])
         own_placement.show(i, config, color, backend, train)
+        with st.container(
+            key=f"lane{i}_norms", horizontal=True, vertical_alignment="bottom", gap="small"
+        ):
+            _pick("norm", "Norm", i, config.norm, NORMS, backend)
+            _pick("init", "Initialisation", i, config.init, INITS, backend)
+            _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS, backend)
+        complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
         with st.container(key=f"lane{i}_rest"):
-            with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-                _pick("norm", "Norm", i, config.norm, NORMS, backend)
-                _pick("init", "Initialisation", i, config.init, INITS, backend)
-                _pick("qk_norm", "QK-norm", i, config.qk_norm, QK_NORMS, backend)
-            complaint.under(f"lane{i}_norm", f"lane{i}_init", f"lane{i}_qk_norm")
             _own(lane, backend)
         st.session_state[f"lane{i}_any_scheme"] = None  # the lane's name shows the choice
         every = places_of(config.family) or SCHEMES.keys()
@@ -249,7 +251,7 @@ def _settings(
             f"Placement: search all {len(every)}", every, index=None,
             key=f"lane{i}_any_scheme", placeholder="Type a name",
             format_func=lambda key: f"{PLACEMENTS.label(key)} ({PLACEMENTS[key].family})",
-            on_change=reported(_set_scheme), args=(page_duel, backend, i),
+            on_change=taken(_set_scheme), args=(page_duel, backend, i),
         )  # fmt: skip
         placement_list.show(
             f"lane{i}", config.scheme, config.depth, color, _choose, page_duel, backend, i, among=every,
@@ -287,7 +289,7 @@ def _placement(i: int, config: RunConfig, backend: SharedBackend) -> None:
     st.segmented_control(
         f"Placement of lane {run_lane.LETTERS[i]}",
         (*usual, *own_placement.entries(value, usual)), key=key, format_func=own_placement.entry,
-        required=True, on_change=reported(_set), args=(page_duel, backend, "scheme", i),
+        required=True, on_change=taken(_set), args=(page_duel, backend, "scheme", i),
         label_visibility="collapsed", width="content",
     )  # fmt: skip
 
@@ -301,7 +303,7 @@ def _pick(field, label, i, value, registry, backend: SharedBackend) -> None:
     page_duel, key = duel.duel(), f"lane{i}_{field}"
     duel.show(page_duel, key, value)
     st.selectbox(
-        label, registry.keys(), key=key, format_func=registry.label, on_change=reported(_set),
+        label, registry.keys(), key=key, format_func=registry.label, on_change=taken(_set),
         args=(page_duel, backend, field, i), width=200,
     )  # fmt: skip
 
@@ -325,7 +327,7 @@ def _own(lane: Lane, backend: SharedBackend) -> None:
         )  # fmt: skip
         st.text_input(
             f"Value (now {shown(field, getattr(lane.config, field))})", key=f"lane{i}_value",
-            on_change=reported(_set_own), args=(duel.duel(), backend, i),
+            on_change=taken(_set_own), args=(duel.duel(), backend, i),
             placeholder="as in a link: 100, 0.01, torch, off",
         )  # fmt: skip
         st.checkbox("Apply to all lanes", key=f"lane{i}_all")

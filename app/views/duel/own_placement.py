@@ -29,8 +29,8 @@ from ...session.markdown import literal
 from ...session.page_state import chosen
 from ...widgets import page_links, placement
 from ...widgets.buttons import button
-from ...widgets.store_errors import reported
 from . import complaint
+from .values import taken
 
 ENTRY = "own"
 """The entry of a lane's placements that opens this; no placement has it as its key."""
@@ -186,7 +186,7 @@ def _tick(
     page_duel, key = duel.duel(), f"own{i}_{where or 'all'}_{name}"
     duel.show(page_duel, key, _value(words, where, name) is not None)
     st.checkbox(
-        label, key=key, on_change=reported(_set), args=(page_duel, backend, i, where, name, key)
+        label, key=key, on_change=taken(_set), args=(page_duel, backend, i, where, name, key)
     )
     return key
 
@@ -204,7 +204,7 @@ def _fields(
             duel.show(page_duel, key, "" if value is None else str(value))
             st.text_input(
                 f"{GAINS[name]}{of}", key=key, width=FIELD, placeholder=USUAL.get(name, "1"),
-                help=HELP if name == "skip_gain" else None, on_change=reported(_set),
+                help=HELP if name == "skip_gain" else None, on_change=taken(_set),
                 args=(page_duel, backend, i, branch, name, key),
             )  # fmt: skip
     return keys

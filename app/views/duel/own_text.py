@@ -24,8 +24,8 @@ from ...session.markdown import literal, sentence
 from ...session.page_state import chosen
 from ...session.policy import policy
 from ...widgets.buttons import button, submit
-from ...widgets.store_errors import reported
 from . import complaint
+from .values import taken
 
 BOX = 1_250_000
 """Characters that the text area takes. Fewer than the largest message to the server, at any number of
@@ -56,7 +56,7 @@ def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBack
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
-        on_change=reported(_choose), args=(page_duel, backend, key),
+        on_change=taken(_choose), args=(page_duel, backend, key),
     )  # fmt: skip
     complaint.under(key)
     st.caption(TASKS[value].sentence)

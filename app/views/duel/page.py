@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from normviz.catalog import CELLS, INITS, SCHEMES, WORDS
+from normviz.catalog import CELLS, INITS, NORMS, SCHEMES, WORDS
 from normviz.catalog.families import places_of
 from normviz.catalog.scheme import Scheme
 from normviz.config import SETTINGS, RunConfig
@@ -34,6 +34,7 @@ from . import (
     share,
     tour,
     transport,
+    values,
 )
 from . import lanes as page_lanes
 
@@ -102,6 +103,7 @@ def page() -> None:
                 gallery.tries(backend)
             share.show([lane.without_numbers for lane in lanes], backend, seen)
             charts_panel.show_explanation(lanes, seen)
+    values.mark()
 
 
 def _is_enlarged() -> bool:
@@ -208,6 +210,9 @@ def _moved(configs: Sequence[RunConfig]) -> str:
 
 
 def _start(lanes: list[page_lanes.Lane]) -> str:
-    """The initialisation, where all lanes have the same: a lane's name says another one."""
-    inits = {lane.config.init for lane in lanes}
-    return f"[[init|{INITS.label(inits.pop())} init]]." if len(inits) == 1 else ""
+    """The norm where it is not the usual one, and the initialisation, where all lanes have the same: a lane's
+    name says another one."""
+    norms, inits = {lane.config.norm for lane in lanes}, {lane.config.init for lane in lanes}
+    is_told = norms != {RunConfig().norm} and any(lane.config.scheme != "none" for lane in lanes)
+    norm = f"Norm: {literal(NORMS.label(norms.pop()))}. " if is_told and len(norms) == 1 else ""
+    return norm + (f"[[init|{INITS.label(inits.pop())} init]]." if len(inits) == 1 else "")

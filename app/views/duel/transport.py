@@ -26,6 +26,7 @@ from ...widgets.store_errors import reported
 from . import complaint
 from . import lanes as page_lanes
 from .lanes import Lane
+from .values import taken
 
 ASKS_SECONDS = 10.0
 """Seconds since a run has started, from which on Train asks before it ends that run."""
@@ -131,7 +132,7 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
         duel.show(page_duel, "n_lanes", len(lanes))
         st.segmented_control(
             "Lanes", range(1, page_duel.most_lanes + 1), required=True, key="n_lanes",
-            on_change=reported(count), args=(page_duel, backend), width="content",
+            on_change=taken(count), args=(page_duel, backend), width="content",
         )  # fmt: skip
         st.session_state.setdefault(training.SWITCH, True)
         st.toggle(
