@@ -108,12 +108,12 @@ CLAIMS = (
         ),
         "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and {whole} "
         "times with 48. With 18 blocks, at 0.001 without warm-up, it ends at {b2t}, and Post-LN stays at "
-        "chance, {post}. The scheme also starts with its L blocks' matrices divided by sqrt(L), as the "
-        "published code does. With matrices of the usual size its first block gets {b2t_24} and {b2t_48} "
-        "times, and it ends at {b2t_large}. With the smaller ones Post-LN's first block gets {post_24} "
-        "and {post_48} times, and it ends at {post_small}. Two things are not tested: Post-LN's own "
-        "gradients at step 0, which claim C4 has; and the place where they vanish, as gradients inside a "
-        "block, on either side of a norm, are not recorded.",
+        "chance or above it, {post}. The scheme also starts with its L blocks' matrices divided by "
+        "sqrt(L), as the published code does. With matrices of the usual size its first block gets "
+        "{b2t_24} and {b2t_48} times, and it ends at {b2t_large}. With the smaller ones Post-LN's first "
+        "block gets {post_24} and {post_48} times, and it ends at {post_small}. Two things are not "
+        "tested: Post-LN's own gradients at step 0, which claim C4 has; and the place where they vanish, "
+        "as gradients inside a block, on either side of a norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
         changed="Until weight_gain was a setting, nothing told the connection from the smaller matrices: "
@@ -469,9 +469,9 @@ CLAIMS = (
         question="depth",
         finding=(
             "utt",
-            "At 0.001 without warm-up, with 48 blocks Post-LN ends at {post48}, and at {scaled48} with "
-            "its branches divided by sqrt(2L). With 12 blocks two of ten seeds of Post-LN train by "
-            "themselves within 600 steps, which leaves that part undecided.",
+            "At 0.001 without warm-up, with 48 blocks Post-LN is at chance or above it; with its branches "
+            "divided by sqrt(2L) it ends at {scaled48}. With 12 blocks two of ten seeds of Post-LN train "
+            "by themselves within 600 steps, which leaves that part undecided.",
         ),
     ),
     Claim(
