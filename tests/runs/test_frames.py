@@ -64,10 +64,8 @@ def test_runs_leave_memory_when_they_are_too_many(
     again = frames.steps(runs[1])  # it had to leave, and comes back as it was
     assert whole[-1] == runs[1].id
     fresh = store.steps(runs[1])
-    assert all(
-        np.array_equal(getattr(again, name), getattr(fresh, name), equal_nan=True)
-        for name in Steps.__dataclass_fields__
-    )
+    for name in Steps.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(again, name), getattr(fresh, name))
     assert again.nbytes == sum(getattr(again, n).nbytes for n in Steps.__dataclass_fields__)
 
 
