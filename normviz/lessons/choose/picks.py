@@ -271,10 +271,11 @@ def _why(order: Order) -> str:
         return "No placement trained and settled at any of these rates."
     means = listed([f"{SCHEMES.label(it.scheme)} {_mean(it, order.rates)}" for it in order.tied])
     if order.rates:
-        fails, of = len(order.tied[0].compared("did not train")), len(GUESSES)
+        of = len(GUESSES)
+        trained = of - len(order.tied[0].compared("did not train"))
         mean = "mean loss over those" if len(order.rates) > 1 else "loss at the only one"
         sentence = (
-            f"Without tuning: they did not train at {fails} of the {of} rates; {mean} at which all of them "
+            f"Without tuning: each trained at {trained} of the {of} rates; {mean} at which all of them "
             f"settled ({_at(order.rates)}), in nats: {means}."
         )
     else:
