@@ -48,14 +48,12 @@ def queue(
 
 
 def by_itself(page_duel: Duel, backend: SharedBackend) -> None:
-    """Train what the present settings lack, where that needs no click. Called by the callback of a change; of
-    a duel that was opened, and where the visitor has acted on its runs, nothing was changed since."""
+    """Train what the present settings lack, where that needs no click. Called by the callback of a change."""
     lacking = tuple(
         dict.fromkeys(lane for lane in page_duel.lanes if not has_result(lane, backend))
     )
     if (
         not lacking
-        or page_duel.asked
         or page_duel.waits
         or chosen(SWITCH) is False
         or seconds(lacking) > LONGEST_SECONDS
