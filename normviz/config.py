@@ -187,8 +187,11 @@ class RunConfig(BaseModel):
     # fmt: on
 
     def __init__(self, /, **values: Any) -> None:
+        given = {**_usual(values.get("family")), **values}
+        # A value that is its default needs no check, and maps make thousands of configs.
+        given = {name: it for name, it in given.items() if it is not DEFAULTS.get(name, ...)}
         try:
-            super().__init__(**{**_usual(values.get("family")), **values})
+            super().__init__(**given)
         except ValidationError as error:
             raise _first_sentence(error) from None
 

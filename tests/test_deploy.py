@@ -141,16 +141,14 @@ def test_no_other_host_is_asked_where_this_one_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Streamlit asks one, when it listens everywhere and was not told its own name."""
-    from typer.testing import CliRunner
-
-    from normviz.cli import main
+    from cli_kit import normviz
 
     seen: list[list[str]] = []
     monkeypatch.setattr("normviz.cli.app.os.execve", lambda _, words, __: seen.append(words))
     monkeypatch.setattr("normviz.cli.app.os.chdir", lambda _: None)
     monkeypatch.setattr("normviz.cli.app.check_address", lambda *_: None)
     for words in (["app", "--host", "0.0.0.0"], command()[1:]):
-        CliRunner().invoke(main, [*words, "--data", str(tmp_path)])
+        normviz(*words, "--data", str(tmp_path))
     told = "--browser.serverAddress=localhost"
     assert [told in words for words in seen] == [True, False]
 

@@ -40,7 +40,7 @@ CALM_SECONDS = 0.15
 
 DRAWER = "normviz.export.drawer"
 """Draws a picture of ended runs; by its name, because it lies above this package."""
-QUIET_SECONDS = 3.0
+QUIET_SECONDS = 10.0
 """A drawer begins once nothing has trained and none has begun for so long: the next change comes first."""
 LATE_SECONDS = 300.0
 """After so long without one a picture is drawn beside what trains: a busy server is never quiet."""

@@ -11,14 +11,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from cli_kit import normviz
 from crossing_kit import case
 from hostile_kit import NAMES, SCRIPTS, STRANGE, link, word
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from normviz.app.session import duel_link
-from typer.testing import CliRunner
 
-from normviz.cli import main
 from normviz.config import RANGES, ConfigError, RunConfig
 from normviz.export import read_configs
 from normviz.lessons.by_hand import HandError, matrix, number
@@ -227,7 +226,7 @@ COMMANDS = (["run"], ["runs"], ["sweep"], ["export"], ["claims", "run"])
 def test_any_command_line_is_a_sentence(command: list[str], words: list[str]) -> None:
     """Where nothing would be trained: a first word that is no setting stops every command."""
     # Options are tried in test_hostile_terminal.
-    done = CliRunner().invoke(main, [*command, "depth=0", *words])
+    done = normviz(*command, "depth=0", *words)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code in (0, 2)
     assert "Traceback" not in done.output

@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from cli_kit import normviz
 
-from normviz.cli import main
 from normviz.links import encode
 from normviz.studies.claims import CLAIMS
 from normviz.studies.claims.rule import MARKS
@@ -24,10 +22,6 @@ from normviz.studies.claims.stored import (
     shipped_result,
     shipped_sets,
 )
-
-
-def normviz(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
+from cli_kit import normviz
 from crossing_kit import case
-from typer.testing import CliRunner
 
 from normviz import RunConfig, train
-from normviz.cli import main
 from normviz.config import seeded
 from normviz.lessons.presets import PRESETS
 from normviz.links import encode
@@ -31,10 +29,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "out").mkdir()
     (tmp_path / "data").mkdir()
     return tmp_path / "out"
-
-
-def normviz(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
 
 
 def export(folder: Path, *words: str) -> list[str]:

@@ -13,12 +13,11 @@ from pathlib import Path
 from socketserver import TCPServer
 
 import pytest
+from cli_kit import normviz
 from crossing_kit import case
-from typer.testing import CliRunner
 
 from normviz import RunConfig, inspect
 from normviz.catalog import SCHEMES
-from normviz.cli import main
 from normviz.export import script
 from normviz.own_model import shipped
 from normviz.own_model.report import NO_MISTAKE, parse_anatomy
@@ -54,19 +53,19 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_exported_script_is_inspected_without_training_it(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(script(Lane("A", RunConfig(scheme="peri"))))
-    done = CliRunner().invoke(main, ["inspect", f"{path}:build"])
+    done = normviz("inspect", f"{path}:build")
     assert done.exit_code == 0 and "Peri-LN" in done.output and "final loss" not in done.output
 
 
 def test_a_function_in_a_file_is_inspected(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(CODE)
-    done = CliRunner().invoke(main, ["inspect", f"{path}:build"])
+    done = normviz("inspect", f"{path}:build")
     assert done.exit_code == 0 and "3 blocks of Block" in done.output
     assert "Pre-LN" in done.output and "RMSNorm  eps 1e-06, gamma from 1, 3" in done.output
-    done = CliRunner().invoke(main, ["inspect", f"{path}:build", "--json"])
+    done = normviz("inspect", f"{path}:build", "--json")
     assert json.loads(done.output)["stacks"][0]["placement"] == "pre"
-    done = CliRunner().invoke(main, ["inspect", f"{path}:build", "--lint"])
+    done = normviz("inspect", f"{path}:build", "--lint")
     assert (done.exit_code, "without a final norm" in done.output) == (1, True)
 
 
@@ -98,7 +97,7 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path) -> None:
         ("", "name a model"),
     ):
         with case(named):
-            done = CliRunner().invoke(main, ["inspect", named] if named else ["inspect"])
+            done = normviz("inspect", *([named] if named else []))
             assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output
 
 
@@ -109,7 +108,7 @@ def test_a_visitors_own_code_may_ask_a_hub(tmp_path: Path) -> None:
     inspect(runpy.run_path(str(path))["build"]())  # as in a notebook
     assert {os.environ[name] for name in HUB} == {"0"}
     for named, offline in ((f"{path}:build", "0"), ("qwen33", "1")):
-        CliRunner().invoke(main, ["inspect", named])
+        normviz("inspect", named)
         assert {os.environ[name] for name in HUB} == {offline}, named
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from cli_kit import normviz
 from click.testing import Result
 from crossing_kit import case
-from typer.testing import CliRunner
 
-from normviz.cli import main
 from normviz.runs.engines import computed_by
 from normviz.runs.store import Store
 
@@ -18,15 +17,15 @@ TINY = ("width=16", "heads=2", "seq_len=8", "batch=4", "steps=30")
 AXES = ("scheme=pre,post", "depth=1,2", "lr=1e-3,1e-2")
 
 
-def normviz(*words: str) -> Result:
-    return CliRunner().invoke(main, ["sweep", *words])
+def sweep(*words: str) -> Result:
+    return normviz("sweep", *words)
 
 
 @pytest.mark.slow
 def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     data, csv, svg = tmp_path / "data", tmp_path / "map.csv", tmp_path / "map.svg"
     files = ("--data", str(data), "--out", str(csv), "--plot", str(svg))
-    result = normviz(*AXES, *TINY, *files, "--processes", "1")
+    result = sweep(*AXES, *TINY, *files, "--processes", "1")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.startswith("8 runs: 2 scheme x 2 depth x 2 lr (Xavier, Markov chain")
     assert "; about " in result.stderr
@@ -49,7 +48,7 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
     assert all(store.latest(key) is not None for key in rows.run)
 
     parquet, more = tmp_path / "map.parquet", tmp_path / "map.png"
-    again = normviz(*AXES, *TINY, "--data", str(data), "--out", str(parquet), "--plot", str(more))
+    again = sweep(*AXES, *TINY, "--data", str(data), "--out", str(parquet), "--plot", str(more))
     assert again.exit_code == 0
     assert "8 of them stored" in again.stderr and "about" not in again.stderr
     assert again.stdout == result.stdout
@@ -61,7 +60,7 @@ def test_a_sweep_says_what_it_does_and_what_came_out(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cell_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
     words = (*TINY, "task=text", f"text={'a' * 32}", "depth=1,2", "--data", str(tmp_path))
-    result = normviz(*words, "--processes", "1")
+    result = sweep(*words, "--processes", "1")
     assert result.exit_code == 1
     assert result.stdout == "no cell has ended\n"
     assert result.stderr.count("that this server does not have") == 2
@@ -96,7 +95,7 @@ BAD = [
 def test_bad_input_gets_one_sentence_before_anything_runs(tmp_path: Path) -> None:
     for words, sentence in BAD:
         with case(*words):
-            result = normviz(*words, "--data", str(tmp_path))
+            result = sweep(*words, "--data", str(tmp_path))
             assert result.exit_code == 2, result.exception
             assert result.stdout == ""
             assert result.stderr.startswith(f"normviz: {sentence}")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import typer
+from cli_kit import normviz
 from click.testing import Result
 from crossing_kit import case
 from hostile_kit import SCRIPTS, STRANGE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from normviz import RunConfig
 from normviz.cli import COMMANDS, app, main
@@ -69,10 +69,6 @@ def _idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("normviz.cli.app.os.execve", reached)
         patch.setattr("normviz.cli.app.shipped", lambda name: here)
         yield
-
-
-def normviz(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
 
 
 def parameters() -> list[tuple[str, str]]:

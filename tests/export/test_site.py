@@ -10,15 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from cli_kit import normviz
 from click.testing import Result
 from crossing_kit import case
-from typer.testing import CliRunner
 
 from normviz import RunConfig, train
 from normviz.browser import page as live
 from normviz.browser.link import VARIANTS, live_link, model_file
 from normviz.browser.site import SiteDuel, shipped_duels, site
-from normviz.cli import main
 from normviz.export.preview import tags
 from normviz.lessons.presets import PRESETS
 from normviz.lessons.tour import STEPS
@@ -33,7 +32,7 @@ NORMS = ("layernorm", "rmsnorm")
 
 
 def export_site(*words: object) -> Result:
-    return CliRunner().invoke(main, ["export-site", *map(str, words)])
+    return normviz("export-site", *map(str, words))
 
 
 def chosen() -> set[str]:

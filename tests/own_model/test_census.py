@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from cli_kit import normviz
 from crossing_kit import case
-from typer.testing import CliRunner
 
 from normviz.catalog import NORMS, QK_NORMS, SCHEMES
 from normviz.catalog.models import (
@@ -30,7 +30,6 @@ from normviz.catalog.models import (
 from normviz.catalog.models import census as shipped
 from normviz.catalog.models import parse_census as read_back
 from normviz.charts.census import finding, totals, years
-from normviz.cli import main
 from normviz.cli.inspect import quiet
 from normviz.own_model import census, library
 from normviz.own_model.anatomy import inspect_config, inspect_named
@@ -241,7 +240,7 @@ def test_it_says_how_its_rows_were_told() -> None:
     assert f"The other {len(read)} were read from the code" in it.origin
     assert f"{sum(len(row.by_code) for row in flow)} single answers" in it.origin
     assert named("clip").told_words == "data flow; code: Embedding norm"
-    done = CliRunner().invoke(main, ["census"])
+    done = normviz("census")
     counts, *lines = done.output.splitlines()
     assert done.exit_code == 0 and f"{len(it.all)} rows: {len(flow)} told by data flow" in counts
     assert "; 0 contradicted" in counts
@@ -254,14 +253,14 @@ def test_it_says_how_its_rows_were_told() -> None:
 
 @pytest.mark.slow
 def test_a_type_is_asked_for_and_one_without_a_row_is_a_sentence() -> None:
-    done = CliRunner().invoke(main, ["census", "gpt2", "xlm"])
+    done = normviz("census", "gpt2", "xlm")
     assert done.exit_code == 0 and done.output.startswith(
         "2 rows: 1 told by data flow; 1 did not run"
     )
     for words, said in (
         (["nobody"], "has no row of nobody"), (["--write", "nobody"], "lists no model type nobody"),
     ):  # fmt: skip
-        done = CliRunner().invoke(main, ["census", *words])
+        done = normviz("census", *words)
         assert (done.exit_code, said in done.output) == (2, True)
 
 
@@ -275,7 +274,7 @@ def test_rows_are_made_again_and_a_type_without_one_gets_it(
     monkeypatch.setattr("normviz.cli.census.shipped_rows", lambda: replace(it, all=without))
     it = shipped()
     without = tuple(row for row in it.all if row.model != "gpt2")
-    done = CliRunner().invoke(main, ["census", "--write", "gpt2", "bert"])
+    done = normviz("census", "--write", "gpt2", "bert")
     assert done.exit_code == 0 and "2 rows: 2 told by data flow" in done.output
     assert read_back(models.read_text()).all == it.all
     assert traces.read_bytes() == anatomies_file.read_bytes()
@@ -400,5 +399,5 @@ def test_it_comes_back_as_it_was_written() -> None:
 
 def test_no_library_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    done = CliRunner().invoke(main, ["census", "--write"])
+    done = normviz("census", "--write")
     assert (done.exit_code, "transformers is not installed" in done.output) == (2, True)

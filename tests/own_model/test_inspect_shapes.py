@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cli_kit
 import pytest
 import torch
 from crossing_kit import case
 from test_doctor import FFN, Attention, D, Model, Post, Pre, T
 from torch import Tensor, nn
-from typer.testing import CliRunner
 
 import normviz
-from normviz.cli import main
 
 
 class Linear(nn.Module):
@@ -293,7 +292,7 @@ def test_the_terminal_compares_expects_and_finds(tmp_path: Path) -> None:
         (["doctor"], 2, "name a model"),
     ):  # fmt: skip
         with case(str(arguments)):
-            done = CliRunner().invoke(main, arguments)
+            done = cli_kit.normviz(*arguments)
             assert (done.exit_code, said in " ".join(done.output.split(" "))) == (code, True), (
                 done.output
             )

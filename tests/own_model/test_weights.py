@@ -11,11 +11,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from cli_kit import normviz
 from crossing_kit import case
 from torch import Tensor
-from typer.testing import CliRunner
 
-from normviz.cli import main
 from normviz.own_model import weights
 from normviz.own_model.library import library
 from normviz.own_model.source import MISSING
@@ -141,7 +140,7 @@ def test_a_planted_massive_channel_is_found_on_a_text_and_written_to_files(tmp_p
         model.transformer.h[1].mlp.c_proj.bias[5] = 500.0
     model.save_pretrained(tmp_path)
     (text := tmp_path / "text.txt").write_text("the cat " * 20)
-    done = CliRunner().invoke(main, ["inspect", str(tmp_path), "--text", str(text)])
+    done = normviz("inspect", str(tmp_path), "--text", str(text))
     assert done.exit_code == 2 and "no tokenizer is in" in done.stderr and "--tokens" in done.stderr
 
     tokenizers: Any = import_module("tokenizers")
@@ -160,7 +159,7 @@ def test_a_planted_massive_channel_is_found_on_a_text_and_written_to_files(tmp_p
         "--plot",
         str(picture),
     ]
-    done = CliRunner().invoke(main, [*asked, "--json"])
+    done = normviz(*asked, "--json")
     assert done.exit_code == 0, done.output
     growth = json.loads(done.stdout)["weights"]["growth"]
     assert growth["tokens"] == 16 and "on the first 16 tokens" in growth["sentence"]
@@ -205,11 +204,11 @@ def test_a_file_without_a_configuration_tells_gains_by_names(tmp_path: Path) -> 
     saved("llama", tmp_path)
     file, norm = tmp_path / "model.safetensors", made("llama").model.layers[2].input_layernorm
     gain = norm.weight.detach().double()
-    done = CliRunner().invoke(main, ["inspect", str(file), "--tokens", "1"])
+    done = normviz("inspect", str(file), "--tokens", "1")
     assert done.exit_code == 2 and f"give its folder {tmp_path}" in done.stderr
     (tmp_path / "config.json").unlink()
     for named in (file, tmp_path):
-        done = CliRunner().invoke(main, ["inspect", str(named), "--json"])
+        done = normviz("inspect", str(named), "--json")
         assert done.exit_code == 0, done.output
         given = json.loads(done.stdout)["weights"]
         assert "no placement is told, and no text can be run" in given["notes"][0]
@@ -229,7 +228,7 @@ def test_what_can_not_be_read_is_a_sentence(
 
     def refused(said: str, *asked: str, named: Path | str = folder) -> None:
         with case(said):
-            done = CliRunner().invoke(main, ["inspect", str(named), *asked])
+            done = normviz("inspect", str(named), *asked)
             assert done.exit_code == 2 and said in done.stderr, done.output
             assert done.stderr.count("normviz:") == 1 and "Traceback" not in done.output
 
@@ -302,6 +301,6 @@ def test_code_of_a_folder_is_not_run(tmp_path: Path) -> None:
     assert it.growth is not None and it.growth.blocks[-1].rms and it.growth.dtype == "bfloat16"
     assert "code of its own (auto_map), which was not run: read as llama" in it.notes[0]
     config.write_text(json.dumps(values | {"model_type": "llama_own"}))
-    done = CliRunner().invoke(main, ["inspect", str(tmp_path), "--tokens", "1"])
+    done = normviz("inspect", str(tmp_path), "--tokens", "1")
     assert done.exit_code == 2 and "auto_map), which was not run" in done.stderr
     assert not mark.exists()

@@ -63,7 +63,7 @@ def _derived(
     rows, rates, derived = dict[str, Any](), dict[str, Floats](), dict[str, Floats]()
     for name, number in claim.numbers.items():
         if isinstance(number.of, Tuned):
-            rates[name] = np.array(claim.rates(number.of))
+            rates[name] = np.array(claim.rates[name])
             tried = np.array([read[read_name(name, rate)] for rate in rates[name]])
             rows[name] = rows[number.of.like] if number.of.like else choose(tried)
             derived[name] = tried[rows[name], np.arange(tried.shape[1])]

@@ -256,10 +256,19 @@ class Claim:
         """Its numbers at rates that are chosen, by name."""
         return {n: number.of for n, number in self.numbers.items() if isinstance(number.of, Tuned)}
 
-    def rates(self, tuned: Tuned) -> list[float]:
-        """The rates that a tuned number is chosen from."""
-        cells = self.grid(tuned.arm, 1).cells
-        return sorted({cell.config.lr for cell in cells if fits(cell.config, tuned.where)})
+    @cached_property
+    def rates(self) -> Mapping[str, list[float]]:
+        """The rates that each tuned number is chosen from, by its name."""
+        return {
+            name: sorted(
+                {
+                    cell.config.lr
+                    for cell in self.grid(tuned.arm, 1).cells
+                    if fits(cell.config, tuned.where)
+                }
+            )
+            for name, tuned in self.tuned.items()
+        }
 
     @cached_property
     def read(self) -> Mapping[str, Callable[[Sample], float]]:
@@ -267,7 +276,7 @@ class Claim:
         read = dict[str, Callable[[Sample], float]]()
         for name, number in self.numbers.items():
             if isinstance(number.of, Tuned):
-                for rate in self.rates(number.of):
+                for rate in self.rates[name]:
                     read[read_name(name, rate)] = _at_rate(number.of, rate)
             elif not isinstance(number.of, ChosenRate | Combined | Apart):
                 read[name] = number.of

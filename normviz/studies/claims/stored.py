@@ -178,7 +178,7 @@ def at_edge(claim: Claim, result: ClaimResult) -> list[str]:
     labels = []
     for name, number in claim.numbers.items():
         if isinstance(number.of, ChosenRate):
-            tried = claim.rates(claim.tuned[number.of.name])
+            tried = claim.rates[number.of.name]
             if {*result.numbers[name]} & {tried[0], tried[-1]}:
                 labels.append(number.label.split(", ", 1)[1])
     return labels
