@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import cycle
 from typing import Any
 from unittest import mock
 
@@ -27,16 +28,21 @@ def assert_trains(config: RunConfig) -> None:
     assert marks[0][0].device == "lazy"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("key", SCHEMES.keys())
-def test_every_placement(key: str) -> None:
-    assert_trains(TINY.replace(scheme=key))
+EACH = [
+    TINY.replace(scheme=scheme, norm=norm)
+    for scheme, norm in zip(SCHEMES.keys(), cycle(NORMS.keys()))
+]
+"""Each placement, and each norm in two or three of them."""
+
+
+def test_each_norm_is_in_a_placement_that_takes_it() -> None:
+    assert {config.placed().norm for config in EACH} == set(NORMS.keys())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", NORMS.keys())
-def test_every_norm(key: str) -> None:
-    assert_trains(TINY.replace(norm=key))
+@pytest.mark.parametrize("config", EACH, ids=[f"{one.scheme}-{one.norm}" for one in EACH])
+def test_every_placement_and_every_norm(config: RunConfig) -> None:
+    assert_trains(config)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ def test_nothing_waits_inside_of_a_pass(key: str) -> None:
 
 def test_on_a_recorded_step_of_a_stack_the_host_waits_as_often_as_for_one_run() -> None:
     waits = []
-    for n in (2, 5):
+    for n in (2, 3):
         configs = [TINY.replace(steps=3, init_seed=i) for i in range(n)]
         marks = []
         with fake_gpu() as watch, mock.patch.object(nn.Module, "to", moved):
