@@ -9,7 +9,6 @@ second time for a sample. What hides its operations, as kernels of other librari
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .placement import LIKE
+from .stack import tensors
 
 ENTRIES = 2**20
 """Attention logits that are measured in a block at most: of the first sequences, and of heads spread evenly
@@ -133,7 +133,7 @@ class Flow(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        given = [*_tensors(args), *_tensors(kwargs.values())]
+        given = [*tensors(args), *tensors(kwargs)]
         known = [(x, tag) for x in given if (tag := self._get(x)) is not None]
         if not known:
             return func(*args, **kwargs)
@@ -178,7 +178,7 @@ class Flow(TorchFunctionMode):
             pair = (_resolved(of_a, a), _resolved(of_b, b))
         elif self.learns:
             pair = next((tag.pair for _, tag in known if tag.pair is not None), None)
-        for result in _tensors((out,)):
+        for result in tensors(out):
             origin = None
             if self.learns and weight is not None and result.ndim:
                 is_linear = "linear" in name
@@ -366,19 +366,15 @@ def _merged(known: list[tuple[Tensor, Tag]], result: Tensor) -> Origin | None:
     return Origin(first.weight, first.axis, None, channels)
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
+def wide(x: Tensor) -> Tensor:
+    """A tensor in float32, or in float64 if it is."""
+    return x if x.dtype == torch.float64 else x.float()
 
 
 @torch.no_grad()
 def rms(x: Tensor) -> Tensor:
     """Root mean square of a tensor, in float32 or more; a number."""
-    x = x.detach()
-    x = x if x.dtype == torch.float64 else x.float()
+    x = wide(x.detach())
     return torch.linalg.vector_norm(x) / x.numel() ** 0.5
 
 
@@ -397,7 +393,7 @@ def widened(z: Tensor) -> Tensor:
     """Logits or a mask in float32 or more, with the lowest number of float16 as minus infinity."""
     if z.dtype == torch.float16:
         return torch.where(z > torch.finfo(z.dtype).min / 2, z.float(), -torch.inf)
-    return z if z.dtype == torch.float64 else z.float()
+    return wide(z)
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..catalog.probes import recorded_by
 from ..training.probes.instruments import token_cosine
-from .flow import Flow, Plan
+from .flow import Flow, Plan, wide
 from .hooks import EagerStance, Hooks, in_transform, weakly
 from .norms import tell
 from .stack import Call, Stack, Stream, arguments, channel_axis, find_stream
@@ -38,6 +38,7 @@ CLIPPED = 1e-5
 
 LOG = logging.getLogger(__name__)
 Row = Tensor
+"""[len(KEYS), blocks + 1] what was measured in a step; column 0 is the input of the first block."""
 Sizes = dict[tuple[int, int], Tensor]
 """Norms of gradients, by the identity of a parameter and 0, or by it and the number of a part of it."""
 _open: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
@@ -132,9 +133,8 @@ class Instruments:
         device = next(iter(self.stack.blocks[0].parameters())).device
         kind = torch.float32 if device.type == "mps" else torch.float64
         shape = (len(KEYS), self.depth + 1)
-        return torch.full(
-            shape, torch.nan, dtype=kind, device=device if not _is_meta(device) else "cpu"
-        )
+        there = "cpu" if device.type == "meta" else device
+        return torch.full(shape, torch.nan, dtype=kind, device=there)
 
     def put(self, key: str, layer: int, value: Tensor) -> None:
         """Write one number into the present row: inf where it is not finite, because NaN is what was not
@@ -234,7 +234,7 @@ class Instruments:
         if x is None:
             self._note("stream", "no argument of a block has the shape of its result")
             return
-        self._watch_gradient(index, x, recomputes)
+        self._watch_gradient(index, x)
         if recomputes:
             return
         channels = self._channels(x)
@@ -325,7 +325,7 @@ class Instruments:
         x = self._leaving(result)
         if x is None:
             return
-        self._watch_gradient(self.depth, x, recomputes)
+        self._watch_gradient(self.depth, x)
         if not recomputes and self.passes == 1:
             self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
 
@@ -373,8 +373,7 @@ class Instruments:
 
     @torch.no_grad()
     def _measure_stream(self, layer: int, x: Tensor) -> None:
-        x = x.detach()
-        x = x if x.dtype == torch.float64 else x.float()
+        x = wide(x.detach())
         if x.ndim == 2:
             x = x[None]
         x = x.flatten(1, -2)  # [B, T, D]
@@ -392,7 +391,7 @@ class Instruments:
         if x.shape[1] > 1:
             self.put("token_cosine", layer, token_cosine(x[None, :SEQUENCES].clone())[0])
 
-    def _watch_gradient(self, layer: int, x: Tensor, recomputes: bool) -> None:
+    def _watch_gradient(self, layer: int, x: Tensor) -> None:
         """Add the squares of the gradient of a stream to those of the step's other micro-batches."""
         key = self.number, layer
         if key in self.hooked or not x.requires_grad:
@@ -405,9 +404,7 @@ class Instruments:
         if not self.is_armed or self.is_paused or key not in self.hooked:
             return
         self.backward_began()
-        g = gradient.detach()
-        size = torch.linalg.vector_norm(g if g.dtype == torch.float64 else g.float())
-        self.pending[key] = size.double().square()
+        self.pending[key] = torch.linalg.vector_norm(wide(gradient.detach())).double().square()
 
     # Backward passes
 
@@ -565,7 +562,7 @@ class Instruments:
                 if p is None or (id(p), 0) not in sizes or _is_sharded(p) or p.grad is None:
                     continue
                 at = torch.tensor(rows, device=p.grad.device)
-                norm = torch.linalg.vector_norm(_wide(p.grad.index_select(axis, at)))
+                norm = torch.linalg.vector_norm(wide(p.grad.index_select(axis, at)))
                 sizes[id(p), 1 + hash((axis, rows))] = norm.double().to(self.row.device)
         return sizes
 
@@ -746,16 +743,8 @@ def _has_peers() -> bool:
     return there and torch.distributed.get_world_size() > 1
 
 
-def _is_meta(device: torch.device) -> bool:
-    return device.type == "meta"
-
-
 def _by_block(stack: Stack) -> list[list[nn.Parameter]]:
     return [list(block.parameters()) for block in stack.blocks]
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
 
 
 def _is_sharded(p: Tensor) -> bool:

@@ -744,7 +744,9 @@ class _Follow(TorchFunctionMode):
         name = self.names[module]
         self.ran.add(name)
         if module is self.model:
-            self.results = [s for t in _flat(result) if (s := self.outer.get(id(t))) is not None]
+            self.results = [
+                s for t in stack.tensors(result) if (s := self.outer.get(id(t))) is not None
+            ]
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
         made = norms.answer(result)
         if name in self.known and name not in self.lines:
@@ -771,7 +773,7 @@ class _Follow(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = [*_flat((args, kwargs))]
+        given = [*stack.tensors((args, kwargs))]
         if getattr(func, "__name__", "") in QUESTIONS and given and given[0].is_meta:
             return _answer(func.__name__, given[0].dtype)
         self.used |= {self.parameters[id(t)] for t in given if id(t) in self.parameters}
@@ -781,7 +783,7 @@ class _Follow(TorchFunctionMode):
         if name == "__setitem__":
             self._assign(given, before)
             return result
-        made = [*_flat(result)]
+        made = [*stack.tensors(result)]
         if made:
             self._note(name.strip("_"), args, kwargs, given, before, result, made)
         return result
@@ -1272,15 +1274,3 @@ def _reads(symbol: Symbol, end: Symbol) -> bool:
         case Made(of=(part,), by="part"):
             return _reads(part, end)
     return False
-
-
-def _flat(value: Any) -> Iterator[Tensor]:
-    """The tensors in a value, lists and tables in it too."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _flat(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _flat(each)

@@ -20,7 +20,7 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +45,7 @@ from .hooks import Hooks, in_transform, weakly
 from .instruments import KEYS, Instruments, Row, in_backward, read_rows
 from .report import Finding, StackFound
 from .source import inputs_of
-from .stack import Stack, find_stacks, main_stack
+from .stack import Stack, find_stacks, main_stack, tensors
 from .step_clock import StepClock
 from .trackers import TRACKERS, tracker
 
@@ -339,7 +339,7 @@ class Watch:
         loss = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
         if loss is not None:
             self._add(loss, told=False)
-        elif (some := next((x for x in _tensors(output) if x.requires_grad), None)) is not None:
+        elif (some := next((x for x in tensors(output) if x.requires_grad), None)) is not None:
             some.register_hook(weakly(self._backward_began))
 
     def _is_own(self, module: nn.Module) -> bool:
@@ -922,17 +922,6 @@ def _called(model: nn.Module, inner: nn.Module, path: str) -> list[nn.Module]:
         return [model]
     written = [m for m in inside if type(m).forward not in (UNWRITTEN, nn.ModuleList.forward)]
     return [model, *(m for m in written if m is not model)]
-
-
-def _tensors(output: Any) -> Iterator[Tensor]:
-    """The tensors of what a model returned."""
-    if isinstance(output, Tensor):
-        yield output
-    elif isinstance(output, Mapping):
-        yield from _tensors(list(output.values()))
-    elif isinstance(output, list | tuple):
-        for part in output:
-            yield from _tensors(part)
 
 
 def _loss_in(output: Any) -> Tensor | None:
