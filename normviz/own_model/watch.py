@@ -123,6 +123,7 @@ class Watch:
         scaler: Any = None,
     ) -> None:
         self.status: Literal["running", "finished", "stopped", "diverged"] = "finished"
+        # So it stays where an option is refused: `__del__` closes what is running.
         _check(every, probes, to, show)
         self.every, self.loss_of = every, loss
         inner = getattr(model, "_orig_mod", model)
@@ -514,6 +515,11 @@ class Watch:
         if instruments is not None and was_armed:
             norm = instruments.finish()
             row = instruments.row
+        elif instruments is None and self._recorded == self._ended and self._records(self._ended):
+            self.notes.setdefault(
+                "the last step",
+                "its layers went with the model: close the watch before the model goes",
+            )
         loss, doubt = self._loss()
         self._waiting.append(
             _Waiting(self._ended, self._lr, loss, norm, row, doubt, self._found_inf)
@@ -681,20 +687,17 @@ class Watch:
     @property
     def result_words(self) -> str:
         """What became of it so far, in words."""
-        return self._recording().verdict.sentence
+        return self.recording.verdict.sentence
 
     @property
     def result(self) -> Result:
         """The run so far, as `train` gives one: `.tables()`, `.to_parquet()`, `.html()`."""
         self.flush()
-        return self._recording()
+        return self.recording
 
     @property
     def recording(self) -> Result:
         """What was read so far, without reading more from the device."""
-        return self._recording()
-
-    def _recording(self) -> Result:
         instruments = self.instruments
         stream = None if instruments is None else instruments.stream
         width = self.settings.width if stream is None else stream.width
@@ -729,7 +732,7 @@ class Watch:
         self._handles.clear()
         self.status = status
         OPEN.discard(self)
-        result = self._recording()
+        result = self.recording
         for sink in self._sinks:
             sink.end(result)
         for display in self._displays:
