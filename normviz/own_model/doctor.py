@@ -61,6 +61,10 @@ class Subject:
         named = getattr(getattr(self.model, "config", None), "dtype", None)
         return named if isinstance(named, torch.dtype) else norms.dtype_of(self.model)
 
+    def dtype_of(self, module: nn.Module) -> torch.dtype:
+        """The dtype of a module's parameters, or the model's where it has none."""
+        return norms.dtype_of(module) if [*module.parameters()] else self.dtype
+
     def at(self, name: str) -> str:
         """A norm's path, and the line that calls it where that is known."""
         line = self.traced.lines.get(name, "")
@@ -140,7 +144,7 @@ def _unused(subject: Subject) -> Iterator[Finding]:
         own = [name for name, _ in module.named_parameters(prefix=path)]
         if path.startswith(spared) or not own or traced.used & {*own}:
             continue
-        if not _is_norm(module) or _rests(subject, parent) or _names(subject, parent, path):
+        if not _is_norm(module) or _rests(subject, parent) or _is_named(subject, parent, path):
             continue
         yield Finding(
             "norm unused",
@@ -178,7 +182,7 @@ def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
         )
 
 
-def _names(subject: Subject, parent: str, path: str) -> bool:
+def _is_named(subject: Subject, parent: str, path: str) -> bool:
     """Whether code of the parent names a norm, which another input may call."""
     kind, name = type(subject.modules[parent]), path.rpartition(".")[2]
     methods = [getattr(kind, key, None) for key in dir(kind) if not hasattr(nn.Module, key)]
@@ -583,10 +587,9 @@ def _narrow(subject: Subject) -> Iterator[Finding]:
 
 def _overflow(subject: Subject) -> Iterator[Finding]:
     """Norms whose squares overflow in float16."""
-    for name, norm in _tokens(subject):
+    for name, norm in _token_norms(subject):
         module = subject.modules[name]
-        own = norms.dtype_of(module) if [*module.parameters()] else subject.dtype
-        if torch.float16 not in (own, subject.dtype):
+        if torch.float16 not in (subject.dtype_of(module), subject.dtype):
             continue
         hit = norms.overflow(module, norm.width)
         if hit is not None:
@@ -602,10 +605,9 @@ def _overflow(subject: Subject) -> Iterator[Finding]:
 
 def _eps(subject: Subject) -> Iterator[Finding]:
     """Norms whose eps is lost in the dtype, or stands outside of the root."""
-    for name, norm in _tokens(subject):
+    for name, norm in _token_norms(subject):
         module = subject.modules[name]
-        own = norms.dtype_of(module) if [*module.parameters()] else subject.dtype
-        dtype = subject.dtype if hasattr(subject.model, "config") else own
+        dtype = subject.dtype if hasattr(subject.model, "config") else subject.dtype_of(module)
         if (said := norms.at_zeros(module, norm.width, dtype)) != "":
             kind = str(dtype).removeprefix("torch.")
             lost = f"its eps is lost in {kind}"
@@ -619,7 +621,7 @@ def _eps(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _tokens(subject: Subject) -> Iterator[tuple[str, norms.ProbedNorm]]:
+def _token_norms(subject: Subject) -> Iterator[tuple[str, norms.ProbedNorm]]:
     """The norms of each token, one of those that compute the same."""
     seen: set[Any] = set()
     for name, norm in subject.traced.norms.items():

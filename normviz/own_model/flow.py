@@ -22,7 +22,7 @@ from .stack import tensors
 ENTRIES = 2**20
 """Attention logits that are measured in a block at most: of the first sequences, and of heads spread evenly
 where those of one sequence are more."""
-HIDDEN = 1e20
+MASKED = 1e20
 """A logit below minus this is of a masked position."""
 MATRIX = ("linear", "matmul", "mm", "einsum", "conv", "attention", "bilinear", "baddbmm", "addmv")
 """Parts of the names of torch's operations that multiply by matrices."""
@@ -87,7 +87,13 @@ class Plan:
 
 @dataclass
 class Sublayer:
-    """A residual sum and what led to it."""
+    """A residual sum and what led to it.
+
+    reads   RMS of what the branch's first matrix reads
+    ratio, cosine   size of the branch over that of the skip path, and the mean cosine of the two
+    total   RMS of the sum
+    last    the last matrix before the sum
+    """
 
     reads: Tensor | None = None
     ratio: Tensor | None = None
@@ -99,7 +105,12 @@ class Sublayer:
 
 class Flow(TorchFunctionMode):
     """One call of a block. With `learns` it also finds the block's parameters; `measures`: it measures.
-    `channels` is the stream's axis of channels."""
+    `channels` is the stream's axis of channels.
+
+    sums        the residual sums so far; `now` what led to the next one
+    attention   largest logit, entropy and weight on the first position, of each attention
+    query_key   where the two operands of each attention are from
+    """
 
     def __init__(self, stream: Tensor, learns: bool, measures: bool, channels: int = -1) -> None:
         super().__init__()
@@ -404,7 +415,7 @@ def weigh(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     The entropy is over rows that see two positions or more.
     """
-    visible = z > -HIDDEN
+    visible = z > -MASKED
     largest = torch.where(visible, z.abs(), 0.0).amax()
     top = z.amax(-1, keepdim=True)
     p = torch.softmax(z, -1)

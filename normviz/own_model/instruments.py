@@ -41,7 +41,7 @@ Row = Tensor
 """[len(KEYS), blocks + 1] what was measured in a step; column 0 is the input of the first block."""
 Sizes = dict[tuple[int, int], Tensor]
 """Norms of gradients, by the identity of a parameter and 0, or by it and the number of a part of it."""
-_open: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
+_measuring: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
 """The flows that measure a block now. A second watch of the same blocks reads them."""
 
 
@@ -87,7 +87,8 @@ class Instruments:
         self._hooks = Hooks()
         self._stance: EagerStance | None = None
         self.open: list[tuple[int, Flow | None, Flow | None, dict[int, str]]] = []
-        self.number = 0
+        """Calls of blocks that have begun: row, own flow, the flow that measures it, names of parameters."""
+        self.number = 0  # of the present pass, over all steps
         self._in_task = False
         self.row = self._fresh()
         self._clean()
@@ -108,26 +109,34 @@ class Instruments:
         self.passes = 0
         self.is_live = self.is_paused = False
         self.has_failed = False
-        self.calls: list[Call] = []
-        self.seen: dict[nn.Module, int] = {}
-        self.reached = -1
+        self.calls: list[Call] = []  # of the first two blocks, until the stream is found
+        self.seen: dict[nn.Module, int] = {}  # calls of each block in the present pass
+        self.reached = -1  # the row of the last call
+        # By pass and layer: streams with a hook, and their squared gradients of the present backward pass.
         self.hooked: set[tuple[int, int]] = set()
         self.pending: dict[tuple[int, int], Tensor] = {}
         self.uses_half = False
         self._forget_backward()
 
     def _forget_backward(self) -> None:
-        self.came = False
-        self.mark: tuple[Tensor, int, int] | None = None
-        self.committed: set[tuple[int, int]] = set()
-        self.is_spoiled = False
-        self.squares: dict[int, Tensor] = {}
-        self.left: Sizes = {}
-        self.taken: Sizes = {}
+        self.came = False  # whether a backward pass left gradients
+        self.mark: tuple[Tensor, int, int] | None = (
+            None  # a parameter, and its gradient's state after that
+        )
+        self.committed: set[tuple[int, int]] = (
+            set()
+        )  # what `pending` had in earlier backward passes
+        self.is_spoiled = False  # whether gradients at the stream can't be told
+        self.squares: dict[
+            int, Tensor
+        ] = {}  # of gradients at the stream, by layer, over micro-batches
+        self.left: Sizes = {}  # as the backward passes left them
+        self.taken: Sizes = {}  # as the optimizers found them
+        # By block: parameters that an optimizer is going to change, and numbers of them before that.
         self.samples: list[list[tuple[list[nn.Parameter], Tensor]]] = [
             [] for _ in range(self.depth)
         ]
-        self.scale: Tensor | None = None
+        self.scale: Tensor | None = None  # of the loss, by the scaler
 
     def _fresh(self) -> Row:
         device = next(iter(self.stack.blocks[0].parameters())).device
@@ -216,8 +225,8 @@ class Instruments:
     def _exit(self, index: int, own: Flow | None) -> None:
         if own is not None:
             _leave(own)
-            if _open.get(block := self.stack.blocks[index]) is own:
-                del _open[block]
+            if _measuring.get(block := self.stack.blocks[index]) is own:
+                del _measuring[block]
 
     def _enters(self, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recomputes = in_backward()
@@ -243,12 +252,12 @@ class Instruments:
             self._measure_stream(index, x.movedim(channels, -1))
         learns = self.plans[index] is None
         names = {id(p): name for name, p in block.named_parameters()} if learns else {}
-        measures = _open.get(block) if is_first else None
+        measures = _measuring.get(block) if is_first else None
         own = None
         if learns or (is_first and measures is None):
             own = Flow(x, learns, is_first and measures is None, channels)
             if own.measures:
-                measures = _open[block] = own
+                measures = _measuring[block] = own
             own.__enter__()
         self.open[-1] = index, own, measures, names
 

@@ -157,7 +157,7 @@ class Watch:
             None,
             None,
         )
-        self._count()
+        self._reset()
         self._cadence = Cadence(every, self.is_sharded)
         self._clock = StepClock(first.device)
         self._flushed = time.perf_counter()
@@ -179,26 +179,28 @@ class Watch:
             self._install(model, inner, stack.path, instruments, given)
         OPEN.add(self)
 
-    def _count(self) -> None:
-        """Nothing was counted so far."""
+    def _reset(self) -> None:
+        """The state of the steps before the first one."""
         self.skipped = 0
         self.bad: Diverged | None = None
         self._steps: list[Step] = []
         self._waiting: list[_Waiting] = []
         self._ended = 0  # steps that are over
         self._recorded = 0  # the step that the instruments are armed for
-        self._decided = (-1, False)
+        self._decided = (-1, False)  # a step, and whether it is recorded
         self._optimizers: list[Any] = []  # that stepped in the present step
         self._losses: list[_Loss] = []
         self._sums_losses = False
-        self._passes = 0
+        self._passes = 0  # forward passes of training, over all steps
         self._since = self._most = 0  # backward passes since a step, and of a step at most
-        self._inside: int | None = None
-        self._closure: int | None = None
-        self._is_late = False
-        self._live = False
+        self._inside: int | None = None  # the identity of the module whose forward pass goes on
+        self._closure: int | None = None  # of the optimizer that has called its closure
+        self._is_late = False  # whether the last step ended without a loss
+        self._live = False  # whether the present pass may be one of training
         self._lr = 0.0
-        self._unsaid: str | None = None
+        self._unsaid: str | None = (
+            None  # a note on accumulated losses, if the step turns out to need it
+        )
         self._found_inf: Tensor | None = None
 
     @property
