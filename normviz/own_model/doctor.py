@@ -814,7 +814,7 @@ def _grown(each: placement.StackTrace) -> str:
 
 
 def _in_a_row(subject: Subject) -> Iterator[Finding]:
-    """A norm of a norm's result, in a stack without a placement of the catalogue."""
+    """A norm of a norm's result, unless all is exactly as in a placement of the catalogue."""
     for each, record in subject.stacks:
         if record.exact and record.placement != "pre_nofinal":
             continue

@@ -238,7 +238,7 @@ def first_line(error: Exception) -> str:
 MANY = 3
 """Blocks that are alike; of more, the first two and the last one run on the meta device."""
 NUMBERED = {"layer_idx", "layer_id", "layer_number", "layer_index"}
-"""Attributes that only tell a module its place."""
+"""Attributes that only tell a block its place."""
 
 
 def twins_of(each: stack.Stack) -> dict[int, int]:
@@ -605,7 +605,7 @@ def _alike(module: nn.Module, shape: tuple[int, ...]) -> Any:
     """A key that modules share that compute the same."""
     plain = (bool, int, float, str, tuple, type(None))
     own = tuple(
-        (k, v) for k, v in vars(module).items() if isinstance(v, plain) and k not in NUMBERED
+        (k, v) for k, v in vars(module).items() if isinstance(v, plain) and k != "layer_idx"
     )
     shapes = tuple((n, p.shape, _mean(p)) for n, p in module.named_parameters())
     return type(module), shape, own, shapes
