@@ -118,12 +118,14 @@ class Census:
 
     @property
     def origin(self) -> str:
-        """What the rows are, and how they were told, with counts."""
+        """What the rows are, and how they were told, with counts: those of all kinds of models."""
+        types = len({model.model for model in self.all})
         flow = [model for model in self.all if model.told == DATA_FLOW]
         read, single = len(self.all) - len(flow), sum(len(model.by_code) for model in flow)
         return (
-            f"{len(self.all)} stacks of blocks in transformers {self.transformers}, with the defaults of "
-            f"each configuration (table of {self.day}). The placement of {len(flow)} was told by the flow "
+            f"{len(self.all)} stacks of blocks of {types} model types in transformers {self.transformers}, "
+            f"{len(self.models)} of them of language models, with the defaults of each configuration (table "
+            f"of {self.day}). The placement of {len(flow)} was told by the flow "
             f"of data in one forward pass. The other {read} were read from the code by an earlier program, "
             f"as were {single} single answers of those {len(flow)} and all remarks on settings. Where that "
             "did not tell, the table says so. Rows are code paths of a library, not models in use."
@@ -147,7 +149,7 @@ class Census:
         counts = (
             f"{title}: {_counted(words)}" for title, words in zip(TITLES, columns, strict=True)
         )
-        return f"{stacks} stacks of blocks in {names} models. {'. '.join(counts)}."
+        return f"{stacks} stacks of blocks in {names} language models. {'. '.join(counts)}."
 
     def dump(self) -> str:
         """The census as JSON, one model a line."""

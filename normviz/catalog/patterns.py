@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import SCHEMES
-from .scheme import Branch, Place, Scheme, Slots
+from .scheme import Place, Scheme, Slots
 
 GAINS = tuple(f.name for f in fields(Slots) if f.type == "Gain")
 
@@ -74,15 +74,15 @@ def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
 SubLines = list[tuple[str, str]]
 
 
-def each(key: str, depth: int, write: Callable[[Scheme, Slots, Branch | None], str]) -> SubLines:
+def each(key: str, depth: int, write: Callable[[Scheme, Slots], str]) -> SubLines:
     """(where, the result of `write`) for every sublayer that is wired differently."""
     scheme, lines = SCHEMES[key], list[tuple[str, str]]()
     groups = patterns(key, depth)
     for group in groups:
         where = "" if len(groups) == 1 else f" of {group.words(depth)}"
         if group.is_one_wire:
-            lines.append((f"attention and FFN{where}", write(scheme, group.ffn, None)))
+            lines.append((f"attention and FFN{where}", write(scheme, group.ffn)))
             continue
-        lines.append((f"attention{where}", write(scheme, group.attention, "attention")))
-        lines.append((f"FFN{where}", write(scheme, group.ffn, "ffn")))
+        lines.append((f"attention{where}", write(scheme, group.attention)))
+        lines.append((f"FFN{where}", write(scheme, group.ffn)))
     return lines

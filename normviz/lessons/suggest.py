@@ -9,10 +9,10 @@ from typing import Any
 
 from ..catalog import CELLS, PLACEMENTS
 from ..config import ConfigError, RunConfig
+from ..runs.lane import LETTERS
 from .presets import Lanes
 
 MOST = 3
-NAMES = "ABCD"
 HIGH, DEEP = 0.1, 24
 SHORT, LONG = 16, 64
 """Time steps of a recurrent net."""
@@ -37,7 +37,7 @@ def _all(lanes: Lanes) -> Iterator[Suggestion]:
     first = lanes[0]
     # Changes to one lane that may help it to train.
     for i, lane in enumerate(lanes):
-        name = f"{NAMES[i]} {PLACEMENTS.label(lane.scheme)}"
+        name = f"{LETTERS[i]} {PLACEMENTS.label(lane.scheme)}"
         if lane.scheme in ("post", "none") and lane.init == "xavier":
             yield from _one(lanes, i, f"start {name} from PyTorch's smaller weights", init="torch")
         if lane.scheme == "pre" and lane.lr >= HIGH and lane.qk_norm == "off":

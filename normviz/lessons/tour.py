@@ -469,8 +469,9 @@ STEPS = (
         "*Res-post-norm*, a norm on each branch alone. The points (on a phone under *Layers at this step*) "
         "are the gradient of each block.",
         "Here all three learn: {a}, {b} and {c}. In the code of a library of open models, {pre} of "
-        "{all} stacks of blocks are Pre-LN, {both} have a norm before and after each branch, {res} on "
-        "each branch alone, and {post} are Post-LN. These are counts of code, not of models in use.",
+        "{all} stacks of blocks of language models are Pre-LN, {both} have a norm before and after each "
+        "branch, {res} on each branch alone, and {post} are Post-LN. These are counts of code, not of models "
+        "in use.",
         "All three lanes leave the skip path without a norm, so a gradient reaches the first block past "
         "none but the last.",
         {

@@ -13,7 +13,7 @@ from . import doctor, placement, scheme_of, source, stack
 from .hooks import EagerStance
 from .judge import Branch, Judged, Sublayer
 from .report import Anatomy, NormFound, StackFound
-from .symbols import Normed, Stream, Sum
+from .symbols import Stream
 
 SHOWN = 6
 """Formulas of a stack that are shown."""
@@ -33,8 +33,9 @@ def inspect(
     A model may be a whole one, one block, a bare Sequential of blocks, or a module that goes through lists of
     sublayers itself. `inputs` is an input of the model, or a table of them by name, where it needs others
     than tokens; `blocks` the path of its list of blocks, where that can't be told; `name` what it is called
-    in the result. The model's state, mode and random generators stay as they are. Raises ValueError with a
-    sentence.
+    in the result; `optimizer` one, or a list of them, whose weight decay is looked at. Of these only `blocks`
+    counts for a model that is named. The model's state, mode and random generators stay as they are. Raises
+    ValueError with a sentence.
     """
     if isinstance(model, str):
         return inspect_named(model, blocks)
@@ -199,12 +200,12 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
     for block in each.blocks:
         queries = scheme_of.qk_names(block)
         ends = {each.final_norm, each.embed_norm} if each.stack.single else set()
-        for name in sorted(_stream_norms(block) - queries - ends):
+        for name in sorted(block.norm_names - queries - ends):
             probed_norm = traced.norms.get(name)
             if probed_norm is None:
                 kind = name.split("(")[0]
                 record = NormFound(
-                    placement.NORMS.get(kind),
+                    placement.NORM_CALLS.get(kind),
                     kind if kind.endswith("by hand") else f"a call of {kind}",
                     None,
                     "unknown",
@@ -222,23 +223,6 @@ def norms_of(each: placement.StackTrace, traced: placement.Trace) -> tuple[NormF
                 )
             count[record] += 1
     return tuple(replace(norm, count=n) for norm, n in count.most_common())
-
-
-def _stream_norms(block: placement.BlockTrace) -> set[str]:
-    """Names of the norms that a block's result was computed with."""
-    names: set[str] = set()
-    todo, seen = [block.result], set[int]()
-    while todo:
-        symbol = todo.pop()
-        if id(symbol) in seen:
-            continue
-        seen.add(id(symbol))
-        if isinstance(symbol, Normed):
-            names.add(symbol.name)
-        of = getattr(symbol, "of", ())
-        todo += list(of) if isinstance(of, tuple) else [of]
-        todo += [symbol.first, symbol.second] if isinstance(symbol, Sum) else []
-    return names
 
 
 def qk_of(blocks: Sequence[placement.BlockTrace], traced: placement.Trace) -> str | None:
@@ -303,7 +287,7 @@ def _formula(sublayer: Sublayer, begins: bool, ends: bool) -> str:
 def _factor(by: str) -> str:
     if not by:
         return ""
-    return f"{by} " if by.replace(".", "").replace("e-", "").lstrip("-").isdigit() else "g "
+    return "g " if scheme_of.as_number(by) is None else f"{by} "
 
 
 def scales_of(block: placement.BlockTrace, traced: placement.Trace) -> list[str]:
@@ -322,7 +306,7 @@ def scales_of(block: placement.BlockTrace, traced: placement.Trace) -> list[str]
 
 
 def _factor_words(by: str, traced: placement.Trace) -> str:
-    """A factor: a number, or a learned parameter with its first value."""
+    """A factor: a number, or a learned parameter with the mean that it has now."""
     name = by.removeprefix("1/")
     parameter = traced.scales.get(name)
     if parameter is None:

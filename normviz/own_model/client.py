@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..execution import Ended, Local
 from .report import NESTED, Anatomy, parse_anatomy
-from .task import inspected
+from .task import CPU_SECONDS, MEMORY, NEXT, inspected
 
 MAX_CHARACTERS = 65_536
 """Of a pasted configuration."""
@@ -87,7 +87,10 @@ def _result(text: str, folder: Path) -> str:
     with Local(inspected, {"pasted": (text,)}, folder, urgent=True) as executor:
         for event in executor.events(lambda: time.monotonic() > end):
             if isinstance(event, Ended):
-                if event.problem is not None:
-                    raise NotInspected(event.problem)
-                return event.result
-    raise NotInspected(f"it took longer than {PATIENCE_SECONDS:.0f} seconds and was stopped")
+                if event.problem is None:
+                    return event.result
+                if event.problem.startswith("its process was killed"):
+                    limits = f"{CPU_SECONDS} s of CPU time and {MEMORY >> 30} GB of memory"
+                    raise NotInspected(f"{event.problem}; it may take {limits}: {NEXT}")
+                raise NotInspected(event.problem)
+    raise NotInspected(f"it took longer than {PATIENCE_SECONDS:.0f} s and was stopped: {NEXT}")

@@ -70,10 +70,9 @@ def diff(a: nn.Module | str, b: nn.Module | str, inputs: Any = None) -> Differen
 
 
 class _Side:
-    """One of the two models, its anatomy, its trace, and the arguments of its call."""
+    """One of the two models, its anatomy and its trace."""
 
     def __init__(self, given: nn.Module | str, inputs: Any) -> None:
-        self.call: tuple[tuple, dict] | None = None
         if isinstance(given, str):
             found = source.load(given)
             self.model, tries = found.model, found.inputs
@@ -128,12 +127,10 @@ def _blocks(a: _Side, b: _Side, draw: bool) -> tuple[list[Row], str]:
         try:
             recorded.append(_recorded(side, args, kwargs))
         except Exception as error:  # whatever a stranger's code raises
-            why = (
-                f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''}"
-            )
             return (
                 [],
-                f"Blocks were not compared: {type(side.model).__name__} does not take the input of A: {why}",
+                f"Blocks were not compared: {type(side.model).__name__} does not take the input of A: "
+                f"{placement.first_line(error)}",
             )
     rows = []
     for number, (left, right) in enumerate(zip(*recorded, strict=True)):

@@ -22,11 +22,11 @@ from ..lessons.choose.facts import cells, measured
 from . import norms, placement, scheme_of, stack
 from .judge import Branch, Sublayer
 from .report import Finding, StackFound
-from .symbols import Made, Normed, Stream, Symbol, Viewed, bare, read_by, sources
+from .symbols import Made, Normed, Stream, Symbol, Viewed, bare, read_by, same, sources
 
 POST = ("post", "post_init", "post_scaled")
 NEAR = 0.15
-"""Relative difference up to which a matrix has an initial size that is known."""
+"""Relative difference up to which a matrix starts at 1 / sqrt(2L) of the others."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,10 @@ class Subject:
         """The dtype that a configuration of Hugging Face names, else that of the parameters."""
         named = getattr(getattr(self.model, "config", None), "dtype", None)
         return named if isinstance(named, torch.dtype) else norms.dtype_of(self.model)
+
+    def dtype_of(self, module: nn.Module) -> torch.dtype:
+        """The dtype of a module's parameters, or the model's where it has none."""
+        return norms.dtype_of(module) if [*module.parameters()] else self.dtype
 
     def at(self, name: str) -> str:
         """A norm's path, and the line that calls it where that is known."""
@@ -140,7 +144,7 @@ def _unused(subject: Subject) -> Iterator[Finding]:
         own = [name for name, _ in module.named_parameters(prefix=path)]
         if path.startswith(spared) or not own or traced.used & {*own}:
             continue
-        if not _is_norm(module) or _rests(subject, parent) or _names(subject, parent, path):
+        if not _is_norm(module) or _rests(subject, parent) or _is_named(subject, parent, path):
             continue
         yield Finding(
             "norm unused",
@@ -156,7 +160,7 @@ def _dropped(subject: Subject) -> Iterator[Finding]:
         if each.ignored and each.final_norm in subject.modules:
             yield from _no_reader(subject, each.final_norm)
         for number, block in enumerate(each.blocks):
-            read = {s.name for s in sources(block.result) if isinstance(s, Normed)}
+            read = block.norm_names
             start = each.stack.inside(number)
             for name in subject.traced.lines:
                 if name in read or not start or not name.startswith(start):
@@ -166,6 +170,7 @@ def _dropped(subject: Subject) -> Iterator[Finding]:
 
 
 def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
+    """That nothing reads a norm's result, if its parameters change nothing either."""
     module = subject.modules[name]
     said = _changes(subject, module) if [*module.parameters()] else ""
     if said.endswith("by 0"):
@@ -177,7 +182,7 @@ def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
         )
 
 
-def _names(subject: Subject, parent: str, path: str) -> bool:
+def _is_named(subject: Subject, parent: str, path: str) -> bool:
     """Whether code of the parent names a norm, which another input may call."""
     kind, name = type(subject.modules[parent]), path.rpartition(".")[2]
     methods = [getattr(kind, key, None) for key in dir(kind) if not hasattr(nn.Module, key)]
@@ -186,7 +191,8 @@ def _names(subject: Subject, parent: str, path: str) -> bool:
 
 
 def _rests(subject: Subject, parent: str) -> bool:
-    """Whether a part with matrices rests beside a norm, such as attention to an encoder that is not there."""
+    """Whether a part with matrices beside a norm did not run, such as attention to an encoder that is not
+    there."""
     children = (
         subject.modules[parent].named_children() if parent else subject.model.named_children()
     )
@@ -283,9 +289,7 @@ def _twice(subject: Subject) -> Iterator[Finding]:
             names = dict.fromkeys(name for name, *_ in slots)
             for name in names:
                 held = [of for other, _, of in slots if other == name]
-                distinct = [
-                    s for n, s in enumerate(held) if not any(scheme_same(s, t) for t in held[:n])
-                ]
+                distinct = [s for n, s in enumerate(held) if not any(same(s, t) for t in held[:n])]
                 if len(distinct) < 2 or _loops(block) or name not in subject.modules:
                     continue
                 home = name.rpartition(".")[0]
@@ -330,15 +334,6 @@ def _slot(sublayers: Iterable[Sublayer], name: str) -> str:
     return ""
 
 
-def scheme_same(a: Symbol, b: Symbol) -> bool:
-    """Whether two norms read the same symbol."""
-    return (
-        a is b
-        or bare(a) is bare(b)
-        or (isinstance(bare(a), Stream) and isinstance(bare(b), Stream))
-    )
-
-
 def _loops(block: placement.BlockTrace) -> bool:
     """Whether a matrix of the block serves two places too, as in a loop inside of it."""
     names = [*block.weights.values()]
@@ -362,7 +357,7 @@ def _overwritten(subject: Subject) -> Iterator[Finding]:
                     "stream overwritten",
                     subject.at(name),
                     f"the skip path starts after the norm, N(x) + {kind}(N(x)): was x + f(norm(x)) meant? "
-                    f"{_kept(each, block)}",
+                    f"{_follows_size(each, block)}",
                     "keep the stream under its own name: x = x + f(norm(x))",
                 )
     for name, norm in subject.traced.norms.items():
@@ -394,7 +389,7 @@ def _forks(block: placement.BlockTrace) -> Iterator[tuple[str, str]]:
             yield before, letters[0]
 
 
-def _kept(each: placement.StackTrace, block: placement.BlockTrace) -> str:
+def _follows_size(each: placement.StackTrace, block: placement.BlockTrace) -> str:
     """How far what leaves a block follows a stream of twice the size, in words."""
     one, two = (_block_output(each, block.number, lambda x, s=s: s * x) for s in (1.0, 2.0))
     if one is None or two is None:
@@ -457,16 +452,12 @@ def _size(subject: Subject) -> Iterator[Finding]:
         sizes.setdefault(type(subject.modules[name]), set()).add(round(norm.size, 3))
     for name, norm in told.items():
         if norm.power:
-            power = -1 if norm.power < 0 else 1
             root = {-1.0: ": its root is forgotten", 2.0: ": it multiplies by the size"}
             yield Finding(
                 "no norm",
                 subject.coded(name),
-                f"looks like a norm, but its output {norms.growth(norm.power)}"
-                f"{root.get(norm.power, '')}",
-                "divide by the root: x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)"
-                if power
-                else "",
+                f"{norm.label}{root.get(norm.power, '')}",
+                "divide by the root: x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)",
             )
         elif len(sizes[type(subject.modules[name])]) == 1 and (rms := _rms(norm)) is not None:
             yield Finding(
@@ -596,10 +587,9 @@ def _narrow(subject: Subject) -> Iterator[Finding]:
 
 def _overflow(subject: Subject) -> Iterator[Finding]:
     """Norms whose squares overflow in float16."""
-    for name, norm in _tokens(subject):
+    for name, norm in _token_norms(subject):
         module = subject.modules[name]
-        own = norms.dtype_of(module) if [*module.parameters()] else subject.dtype
-        if torch.float16 not in (own, subject.dtype):
+        if torch.float16 not in (subject.dtype_of(module), subject.dtype):
             continue
         hit = norms.overflow(module, norm.width)
         if hit is not None:
@@ -615,10 +605,9 @@ def _overflow(subject: Subject) -> Iterator[Finding]:
 
 def _eps(subject: Subject) -> Iterator[Finding]:
     """Norms whose eps is lost in the dtype, or stands outside of the root."""
-    for name, norm in _tokens(subject):
+    for name, norm in _token_norms(subject):
         module = subject.modules[name]
-        own = norms.dtype_of(module) if [*module.parameters()] else subject.dtype
-        dtype = subject.dtype if hasattr(subject.model, "config") else own
+        dtype = subject.dtype if hasattr(subject.model, "config") else subject.dtype_of(module)
         if (said := norms.at_zeros(module, norm.width, dtype)) != "":
             kind = str(dtype).removeprefix("torch.")
             lost = f"its eps is lost in {kind}"
@@ -632,7 +621,7 @@ def _eps(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _tokens(subject: Subject) -> Iterator[tuple[str, norms.ProbedNorm]]:
+def _token_norms(subject: Subject) -> Iterator[tuple[str, norms.ProbedNorm]]:
     """The norms of each token, one of those that compute the same."""
     seen: set[Any] = set()
     for name, norm in subject.traced.norms.items():
@@ -683,6 +672,7 @@ def _one_alpha(subject: Subject, sublayers: list[Sublayer], right: float) -> Ite
 
 
 def _alpha(subject: Subject, sublayer: Sublayer, depth: int, stacks: int) -> Finding | None:
+    """DeepNorm's alpha on the branch, inverted, or of another depth than that of its stack."""
     skip = scheme_of.as_number(sublayer.skip_scaled)
     branch = scheme_of.as_number(sublayer.branches[0].scaled)
     right, where = (2 * depth) ** 0.25, subject.at(sublayer.norm_main or "")
@@ -800,6 +790,7 @@ def _values(symbol: Symbol) -> Symbol | None:
 
 
 def _final(subject: Subject) -> Iterator[Finding]:
+    """A placement that has a final norm, without one, where nothing else reads the end of its last block."""
     for each, record in subject.stacks:
         if record.placement is None or record.final_norm is not None or each.goes_on or each.alone:
             continue
@@ -822,10 +813,11 @@ def _grown(each: placement.StackTrace) -> str:
     return f" (a stream of RMS 4 leaves it with RMS {float(y.float().square().mean().sqrt()):.2g})"
 
 
-def _row(subject: Subject) -> Iterator[Finding]:
+def _in_a_row(subject: Subject) -> Iterator[Finding]:
+    """A norm of a norm's result, unless all is exactly as in a placement of the catalogue."""
     for each, record in subject.stacks:
         if record.exact and record.placement != "pre_nofinal":
-            continue  # it is a placement of the catalogue
+            continue
         pairs = [next(_nested(block.result), None) for block in each.blocks]
         # A norm of the embedding may stand in the first block.
         if pairs[-1] is not None and (pairs[0] is not None or len(pairs) == 1):
@@ -880,7 +872,7 @@ def _measured() -> tuple[int, int]:
 
 
 def _two_factors(subject: Subject) -> Iterator[Finding]:
-    """A gain on the branch where the last matrix of the branch also starts at 1 / sqrt(2L) of the others."""
+    """A gain on the branch where a matrix of the block also starts at 1 / sqrt(2L) of the median one."""
     for each, record in subject.stacks:
         judged = each.blocks[0].judged
         if judged is None or not any(b.scaled for s in judged.sublayers for b in s.branches):
@@ -971,6 +963,6 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     _unused, _dropped, _shared, _twice, _overwritten, _size, _positions, _deepnorm, _final,
-    _overflow, _eps, _decayed, _frozen, _narrow, _row, _post_depth, _two_factors,
+    _overflow, _eps, _decayed, _frozen, _narrow, _in_a_row, _post_depth, _two_factors,
 )  # fmt: skip
 """All checks, in the order in which their findings are given."""

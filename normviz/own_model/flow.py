@@ -9,7 +9,6 @@ second time for a sample. What hides its operations, as kernels of other librari
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +17,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .placement import LIKE
+from .stack import tensors
 
 ENTRIES = 2**20
 """Attention logits that are measured in a block at most: of the first sequences, and of heads spread evenly
 where those of one sequence are more."""
-HIDDEN = 1e20
+MASKED = 1e20
 """A logit below minus this is of a masked position."""
 MATRIX = ("linear", "matmul", "mm", "einsum", "conv", "attention", "bilinear", "baddbmm", "addmv")
 """Parts of the names of torch's operations that multiply by matrices."""
@@ -87,7 +87,13 @@ class Plan:
 
 @dataclass
 class Sublayer:
-    """A residual sum and what led to it."""
+    """A residual sum and what led to it.
+
+    reads   RMS of what the branch's first matrix reads
+    ratio, cosine   size of the branch over that of the skip path, and the mean cosine of the two
+    total   RMS of the sum
+    last    the last matrix before the sum
+    """
 
     reads: Tensor | None = None
     ratio: Tensor | None = None
@@ -99,7 +105,12 @@ class Sublayer:
 
 class Flow(TorchFunctionMode):
     """One call of a block. With `learns` it also finds the block's parameters; `measures`: it measures.
-    `channels` is the stream's axis of channels."""
+    `channels` is the stream's axis of channels.
+
+    sums        the residual sums so far; `now` what led to the next one
+    attention   largest logit, entropy and weight on the first position, of each attention
+    query_key   where the two operands of each attention are from
+    """
 
     def __init__(self, stream: Tensor, learns: bool, measures: bool, channels: int = -1) -> None:
         super().__init__()
@@ -133,7 +144,7 @@ class Flow(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        given = [*_tensors(args), *_tensors(kwargs.values())]
+        given = [*tensors(args), *tensors(kwargs)]
         known = [(x, tag) for x in given if (tag := self._get(x)) is not None]
         if not known:
             return func(*args, **kwargs)
@@ -178,7 +189,7 @@ class Flow(TorchFunctionMode):
             pair = (_resolved(of_a, a), _resolved(of_b, b))
         elif self.learns:
             pair = next((tag.pair for _, tag in known if tag.pair is not None), None)
-        for result in _tensors((out,)):
+        for result in tensors(out):
             origin = None
             if self.learns and weight is not None and result.ndim:
                 is_linear = "linear" in name
@@ -366,19 +377,15 @@ def _merged(known: list[tuple[Tensor, Tag]], result: Tensor) -> Origin | None:
     return Origin(first.weight, first.axis, None, channels)
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
+def wide(x: Tensor) -> Tensor:
+    """A tensor in float32, or in float64 if it is."""
+    return x if x.dtype == torch.float64 else x.float()
 
 
 @torch.no_grad()
 def rms(x: Tensor) -> Tensor:
     """Root mean square of a tensor, in float32 or more; a number."""
-    x = x.detach()
-    x = x if x.dtype == torch.float64 else x.float()
+    x = wide(x.detach())
     return torch.linalg.vector_norm(x) / x.numel() ** 0.5
 
 
@@ -397,7 +404,7 @@ def widened(z: Tensor) -> Tensor:
     """Logits or a mask in float32 or more, with the lowest number of float16 as minus infinity."""
     if z.dtype == torch.float16:
         return torch.where(z > torch.finfo(z.dtype).min / 2, z.float(), -torch.inf)
-    return z if z.dtype == torch.float64 else z.float()
+    return wide(z)
 
 
 @torch.no_grad()
@@ -408,7 +415,7 @@ def weigh(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     The entropy is over rows that see two positions or more.
     """
-    visible = z > -HIDDEN
+    visible = z > -MASKED
     largest = torch.where(visible, z.abs(), 0.0).amax()
     top = z.amax(-1, keepdim=True)
     p = torch.softmax(z, -1)

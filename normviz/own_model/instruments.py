@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..catalog.probes import recorded_by
 from ..training.probes.instruments import token_cosine
-from .flow import Flow, Plan
+from .flow import Flow, Plan, wide
 from .hooks import EagerStance, Hooks, in_transform, weakly
 from .norms import tell
 from .stack import Call, Stack, Stream, arguments, channel_axis, find_stream
@@ -38,9 +38,10 @@ CLIPPED = 1e-5
 
 LOG = logging.getLogger(__name__)
 Row = Tensor
+"""[len(KEYS), blocks + 1] what was measured in a step; column 0 is the input of the first block."""
 Sizes = dict[tuple[int, int], Tensor]
 """Norms of gradients, by the identity of a parameter and 0, or by it and the number of a part of it."""
-_open: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
+_measuring: weakref.WeakKeyDictionary[nn.Module, Flow] = weakref.WeakKeyDictionary()
 """The flows that measure a block now. A second watch of the same blocks reads them."""
 
 
@@ -86,7 +87,8 @@ class Instruments:
         self._hooks = Hooks()
         self._stance: EagerStance | None = None
         self.open: list[tuple[int, Flow | None, Flow | None, dict[int, str]]] = []
-        self.number = 0
+        """Calls of blocks that have begun: row, own flow, the flow that measures it, names of parameters."""
+        self.number = 0  # of the present pass, over all steps
         self._in_task = False
         self.row = self._fresh()
         self._clean()
@@ -107,34 +109,41 @@ class Instruments:
         self.passes = 0
         self.is_live = self.is_paused = False
         self.has_failed = False
-        self.calls: list[Call] = []
-        self.seen: dict[nn.Module, int] = {}
-        self.reached = -1
+        self.calls: list[Call] = []  # of the first two blocks, until the stream is found
+        self.seen: dict[nn.Module, int] = {}  # calls of each block in the present pass
+        self.reached = -1  # the row of the last call
+        # By pass and layer: streams with a hook, and their squared gradients of the present backward pass.
         self.hooked: set[tuple[int, int]] = set()
         self.pending: dict[tuple[int, int], Tensor] = {}
         self.uses_half = False
         self._forget_backward()
 
     def _forget_backward(self) -> None:
-        self.came = False
-        self.mark: tuple[Tensor, int, int] | None = None
-        self.committed: set[tuple[int, int]] = set()
-        self.is_spoiled = False
-        self.squares: dict[int, Tensor] = {}
-        self.left: Sizes = {}
-        self.taken: Sizes = {}
+        self.came = False  # whether a backward pass left gradients
+        self.mark: tuple[Tensor, int, int] | None = (
+            None  # a parameter, and its gradient's state after that
+        )
+        self.committed: set[tuple[int, int]] = (
+            set()
+        )  # what `pending` had in earlier backward passes
+        self.is_spoiled = False  # whether gradients at the stream can't be told
+        self.squares: dict[
+            int, Tensor
+        ] = {}  # of gradients at the stream, by layer, over micro-batches
+        self.left: Sizes = {}  # as the backward passes left them
+        self.taken: Sizes = {}  # as the optimizers found them
+        # By block: parameters that an optimizer is going to change, and numbers of them before that.
         self.samples: list[list[tuple[list[nn.Parameter], Tensor]]] = [
             [] for _ in range(self.depth)
         ]
-        self.scale: Tensor | None = None
+        self.scale: Tensor | None = None  # of the loss, by the scaler
 
     def _fresh(self) -> Row:
         device = next(iter(self.stack.blocks[0].parameters())).device
         kind = torch.float32 if device.type == "mps" else torch.float64
         shape = (len(KEYS), self.depth + 1)
-        return torch.full(
-            shape, torch.nan, dtype=kind, device=device if not _is_meta(device) else "cpu"
-        )
+        there = "cpu" if device.type == "meta" else device
+        return torch.full(shape, torch.nan, dtype=kind, device=there)
 
     def put(self, key: str, layer: int, value: Tensor) -> None:
         """Write one number into the present row: inf where it is not finite, because NaN is what was not
@@ -216,8 +225,8 @@ class Instruments:
     def _exit(self, index: int, own: Flow | None) -> None:
         if own is not None:
             _leave(own)
-            if _open.get(block := self.stack.blocks[index]) is own:
-                del _open[block]
+            if _measuring.get(block := self.stack.blocks[index]) is own:
+                del _measuring[block]
 
     def _enters(self, block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recomputes = in_backward()
@@ -234,7 +243,7 @@ class Instruments:
         if x is None:
             self._note("stream", "no argument of a block has the shape of its result")
             return
-        self._watch_gradient(index, x, recomputes)
+        self._watch_gradient(index, x)
         if recomputes:
             return
         channels = self._channels(x)
@@ -243,12 +252,12 @@ class Instruments:
             self._measure_stream(index, x.movedim(channels, -1))
         learns = self.plans[index] is None
         names = {id(p): name for name, p in block.named_parameters()} if learns else {}
-        measures = _open.get(block) if is_first else None
+        measures = _measuring.get(block) if is_first else None
         own = None
         if learns or (is_first and measures is None):
             own = Flow(x, learns, is_first and measures is None, channels)
             if own.measures:
-                measures = _open[block] = own
+                measures = _measuring[block] = own
             own.__enter__()
         self.open[-1] = index, own, measures, names
 
@@ -325,7 +334,7 @@ class Instruments:
         x = self._leaving(result)
         if x is None:
             return
-        self._watch_gradient(self.depth, x, recomputes)
+        self._watch_gradient(self.depth, x)
         if not recomputes and self.passes == 1:
             self._measure_stream(self.depth, x.movedim(self._channels(x), -1))
 
@@ -373,8 +382,7 @@ class Instruments:
 
     @torch.no_grad()
     def _measure_stream(self, layer: int, x: Tensor) -> None:
-        x = x.detach()
-        x = x if x.dtype == torch.float64 else x.float()
+        x = wide(x.detach())
         if x.ndim == 2:
             x = x[None]
         x = x.flatten(1, -2)  # [B, T, D]
@@ -392,7 +400,7 @@ class Instruments:
         if x.shape[1] > 1:
             self.put("token_cosine", layer, token_cosine(x[None, :SEQUENCES].clone())[0])
 
-    def _watch_gradient(self, layer: int, x: Tensor, recomputes: bool) -> None:
+    def _watch_gradient(self, layer: int, x: Tensor) -> None:
         """Add the squares of the gradient of a stream to those of the step's other micro-batches."""
         key = self.number, layer
         if key in self.hooked or not x.requires_grad:
@@ -405,9 +413,7 @@ class Instruments:
         if not self.is_armed or self.is_paused or key not in self.hooked:
             return
         self.backward_began()
-        g = gradient.detach()
-        size = torch.linalg.vector_norm(g if g.dtype == torch.float64 else g.float())
-        self.pending[key] = size.double().square()
+        self.pending[key] = torch.linalg.vector_norm(wide(gradient.detach())).double().square()
 
     # Backward passes
 
@@ -565,7 +571,7 @@ class Instruments:
                 if p is None or (id(p), 0) not in sizes or _is_sharded(p) or p.grad is None:
                     continue
                 at = torch.tensor(rows, device=p.grad.device)
-                norm = torch.linalg.vector_norm(_wide(p.grad.index_select(axis, at)))
+                norm = torch.linalg.vector_norm(wide(p.grad.index_select(axis, at)))
                 sizes[id(p), 1 + hash((axis, rows))] = norm.double().to(self.row.device)
         return sizes
 
@@ -746,16 +752,8 @@ def _has_peers() -> bool:
     return there and torch.distributed.get_world_size() > 1
 
 
-def _is_meta(device: torch.device) -> bool:
-    return device.type == "meta"
-
-
 def _by_block(stack: Stack) -> list[list[nn.Parameter]]:
     return [list(block.parameters()) for block in stack.blocks]
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
 
 
 def _is_sharded(p: Tensor) -> bool:

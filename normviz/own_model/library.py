@@ -21,8 +21,8 @@ TABLES = {
     "vision": ("IMAGE_CLASSIFICATION", "MASKED_IMAGE_MODELING"),
     "audio": ("CTC", "SPEECH_SEQ_2_SEQ", "AUDIO_CLASSIFICATION"),
 }
-"""The library's lists of classes, by the kind of model. A model of several lists is of the first; if it is in
-a list of encoders too, it is one of them."""
+"""The library's lists of classes, by the kind of model. A model of several lists has the class of the first,
+and the kind of the last one of language models, else of the first."""
 
 
 def is_installed() -> bool:

@@ -21,16 +21,13 @@ from ..catalog import SCHEMES
 from ..catalog.scheme import Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
-from .norms import ProbedNorm as NormTold
+from .norms import ProbedNorm
 from .symbols import Symbol, bare, sources
 
-KNOWN = {
-    "norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "gamma_in", "gamma_out", "stream_gain",
-    "input_gain", "skip_gain", "branch_gain", "main_gain", "block_gain",
-}  # fmt: skip
-"""Slots of a record that a model of one's own can get; the others reach into its branches."""
 SLOTS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main")
 GAINS = ("stream_gain", "input_gain", "skip_gain", "branch_gain", "main_gain", "block_gain")
+KNOWN = {*SLOTS, *GAINS, "gamma_in", "gamma_out"}
+"""Slots of a record that a model of one's own can get; the others reach into its branches."""
 BRANCHES = ("attention", "ffn")
 
 
@@ -140,7 +137,7 @@ def _traced(model: nn.Module, inputs: Any, blocks: str | None) -> Found:
     return Found(stacks[0], traced)
 
 
-def part_of(block: placement.BlockTrace, start: str) -> list[Part]:
+def parts_of(block: placement.BlockTrace, start: str) -> list[Part]:
     """The sublayers of a traced block, whose path is `start`. Raises MoveError."""
     if block.judged is None:
         raise MoveError(f"block {block.number} is not decided: {block.why}")
@@ -199,20 +196,24 @@ def _entries(block: placement.BlockTrace, root: Symbol | None) -> tuple[str, ...
 class Rewired(nn.Module):
     """The norms and gains of a block, and its stream while the block runs.
 
-    `norms` and `gains` hold those of the placement by sublayer and slot; `spare` the norms without a slot,
-    so that moving back gives them back.
+    norms, gains, constants   those of the placement, by sublayer and slot as in "0_norm_in"
+    spare      the norms without a slot, so that moving back gives them back
+    told       what the model's own norms compute, for new ones
+    scheme     key of the placement that it has now; `first_scheme` of the model's own
+    end_path, starts_path   the model's own norms at the ends of the stack, where it has some
+    starts_normed   whether the model has a norm on its embedding
     """
 
-    def __init__(self, stream: stack.Stream, told: NormTold | None, scheme: Scheme) -> None:
+    def __init__(self, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme) -> None:
         super().__init__()
         self.stream, self.told, self.scheme = stream, told, scheme.key
+        self.first_scheme = scheme.key
         self.end_path: str | None = None
         self.starts_path: str | None = None
-        self.first_scheme = scheme.key
         self.starts_normed = False
         self.norms, self.gains = nn.ModuleDict(), nn.ParameterDict()
         self.constants: dict[str, float] = {}
-        vars(self)["spare"] = {}
+        self.spare: dict[str, nn.Module] = {}
         self.state: Tensor | None = None
         self.entered: Tensor | None = None
         self.given: dict[int, Tensor] = {}
@@ -220,14 +221,13 @@ class Rewired(nn.Module):
 
     def take(self, name: str, module: nn.Module) -> None:
         """Keep a norm of the block until it has a slot."""
-        vars(self)["spare"][name] = module
+        self.spare[name] = module
 
     def place(
         self, scheme: Scheme, block: int, depth: int, make: Callable[[int], nn.Module] | None
     ) -> None:
         """Give the block the slots of a scheme."""
-        spare = vars(self)["spare"]
-        spare |= {name: module for name, module in self.norms.items() if name not in ENDS}
+        self.spare |= {name: module for name, module in self.norms.items() if name not in ENDS}
         end_norms = {name: module for name, module in self.norms.items() if name in ENDS}
         self.norms, self.gains, self.constants = nn.ModuleDict(end_norms), nn.ParameterDict(), {}
         for number, branch in enumerate(BRANCHES):
@@ -236,7 +236,7 @@ class Rewired(nn.Module):
                 if getattr(slots, slot):
                     first = {"norm_in": slots.gamma_in, "norm_out": slots.gamma_out}.get(slot, 1.0)
                     name = f"{number}_{slot}"
-                    self.norms[name] = spare.pop(name, None) or self.new(make, first)
+                    self.norms[name] = self.spare.pop(name, None) or self.new(make, first)
             for slot in GAINS:
                 self._gain(f"{number}_{slot}", getattr(slots, slot))
         self.scheme = scheme.key
@@ -245,7 +245,7 @@ class Rewired(nn.Module):
         """A new norm of the model's class, with fresh values. Raises MoveError."""
         if make is not None:
             return make(self.stream.width)
-        every = [*self.norms.values(), *vars(self)["spare"].values()]
+        every = [*self.norms.values(), *self.spare.values()]
         if not every or self.told is None:
             raise MoveError(
                 "the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm"
@@ -318,21 +318,21 @@ class Rewired(nn.Module):
     def before(self, _: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """A hook of the first block: the norm on the embedding."""
         x = self.stream.entering(args, kwargs)
-        if HEAD not in self.norms or x is None:
+        if EMBED not in self.norms or x is None:
             return None
         at = self.stream.argument
         if isinstance(at, str):
-            return args, {**kwargs, at: self.norms[HEAD](x)}
+            return args, {**kwargs, at: self.norms[EMBED](x)}
         return tuple(
-            self.norms[HEAD](x) if n == at else argument for n, argument in enumerate(args)
+            self.norms[EMBED](x) if n == at else argument for n, argument in enumerate(args)
         ), kwargs
 
     def after(self, _: nn.Module, args: tuple, result: Any) -> Any:
         """A hook of the last block: the norm before the head."""
         x = self.stream.leaving(result)
-        if TAIL not in self.norms or x is None:
+        if FINAL not in self.norms or x is None:
             return None
-        return _with(result, self.stream.part, self.norms[TAIL](x))
+        return _with(result, self.stream.part, self.norms[FINAL](x))
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
         return self.norms[name](x) if name in self.norms else x
@@ -344,8 +344,8 @@ class Rewired(nn.Module):
         return x if value == 1.0 else x * value
 
 
-HEAD, TAIL = "embed_norm", "final_norm"
-ENDS = (HEAD, TAIL)
+EMBED, FINAL = "embed_norm", "final_norm"
+ENDS = (EMBED, FINAL)
 
 
 class _Absent(nn.Identity):
@@ -406,7 +406,7 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     each = traced.each
     assert each.stream is not None
     parts = [
-        part_of(trace, each.stack.block_path(number)) for number, trace in enumerate(each.blocks)
+        parts_of(trace, each.stack.block_path(number)) for number, trace in enumerate(each.blocks)
     ]
     made = []
     for number, block in enumerate(each.stack.blocks):
@@ -492,9 +492,9 @@ def _ends(
     if first.starts_path is not None:
         _own(model, first, first.starts_path, scheme.embed_norm)
     else:
-        _end(first, HEAD, scheme.embed_norm and not first.starts_normed, make)
+        _end(first, EMBED, scheme.embed_norm and not first.starts_normed, make)
     if last.end_path is None:
-        _end(last, TAIL, scheme.final_norm, make)
+        _end(last, FINAL, scheme.final_norm, make)
     else:
         wanted = scheme.final_norm or scheme.key == last.first_scheme  # the model had both
         _own(model, last, last.end_path, wanted)
@@ -502,11 +502,10 @@ def _ends(
 
 def _own(model: nn.Module, rewired: Rewired, path: str, wanted: bool) -> None:
     """A norm at an end of the stack that the model itself has."""
-    spare, norm = vars(rewired)["spare"], model.get_submodule(path)
-    if wanted and path in spare:
-        model.set_submodule(path, spare.pop(path))
-    elif not wanted and path not in spare:
-        spare[path] = norm
+    if wanted and path in rewired.spare:
+        model.set_submodule(path, rewired.spare.pop(path))
+    elif not wanted and path not in rewired.spare:
+        rewired.spare[path] = model.get_submodule(path)
         model.set_submodule(path, nn.Identity())
 
 
@@ -514,8 +513,7 @@ def _end(
     rewired: Rewired, name: str, wanted: bool, make: Callable[[int], nn.Module] | None
 ) -> None:
     """A norm at an end of the stack that the model itself has not."""
-    spare = vars(rewired)["spare"]
     if wanted and name not in rewired.norms:
-        rewired.norms[name] = spare.pop(name, None) or rewired.new(make)
+        rewired.norms[name] = rewired.spare.pop(name, None) or rewired.new(make)
     elif not wanted and name in rewired.norms:
-        spare[name] = rewired.norms.pop(name)
+        rewired.spare[name] = rewired.norms.pop(name)

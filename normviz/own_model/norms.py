@@ -215,8 +215,8 @@ class _Trial:
         Without its root it falls as 1/|x|; with a reciprocal too many it grows as |x|^2.
         """
         far = self(4 * x) - beta
-        growth = float(far.square().mean().sqrt() / y.square().mean().sqrt().clamp_min(TINY))
-        power = round(2 * math.log2(max(growth, TINY)) / 2) / 2
+        grown = float(far.square().mean().sqrt() / y.square().mean().sqrt().clamp_min(TINY))
+        power = round(math.log2(max(grown, TINY))) / 2  # in halves, of an input 4 times as large
         if power in (0.0, 1.0) or not self.near(far, y * 4**power):
             return None
         spread, last = self._spread(x, y + beta)
@@ -260,27 +260,29 @@ class _Trial:
         centres = self.near(self(moved), y)
         shift = not self.near(beta + y, y)
         if over in ("batch", "positions"):
-            name = {("batch", True): "batchnorm", ("batch", False): "powernorm"}.get(
-                (over, centres)
-            )
-            name = "groupnorm" if over == "positions" and centres else name
+            key = {
+                ("batch", True): "batchnorm", ("batch", False): "powernorm",
+                ("positions", True): "groupnorm",
+            }.get((over, centres))  # fmt: skip
+            first = next(iter(self.parameters), None)
             return ProbedNorm(
-                name,
-                *self._gain_by_count(),
+                key,
+                "none" if first is None else "gamma",
+                first,
                 shift,
                 self._eps_of_many(x, y, beta, centres, sorted(spread)),
                 x.shape[-1],
                 centres,
                 over,
             )
-        key, gain, start, size = self._row(x, y - beta, centres, shift, over, last)
+        key, gain, name, size = self._row(x, y - beta, centres, shift, over, last)
         eps = (
             self._eps(x, y, beta, centres)
             if over == "token"
             else self._eps_of_many(x, y, beta, centres, [-1], last)
         )
         width = x.shape[-1] if over == "token" else last
-        return ProbedNorm(key, gain, start, shift, eps, width, centres, over, size=size)
+        return ProbedNorm(key, gain, name, shift, eps, width, centres, over, size=size)
 
     def _gated(self, x: Tensor, y: Tensor) -> ProbedNorm | None:
         """GatedNorm: the RMSNorm u times sigmoid(W2 SiLU(W1 u))."""
@@ -319,12 +321,6 @@ class _Trial:
             return norm
         return replace(norm, scale=norm.scale.removeprefix("inner."))
 
-    def _gain_by_count(self) -> tuple[Gain, str | None]:
-        if not self.parameters:
-            return "none", None
-        name = next(iter(self.parameters))
-        return "gamma", name
-
     def _row(
         self, x: Tensor, y: Tensor, centres: bool, shift: bool, over: str, last: int
     ) -> tuple[str | None, Gain, str | None, float]:
@@ -334,15 +330,15 @@ class _Trial:
             z = _grouped(x, last) if centres else x
         rms = z / z.square().mean(-1, keepdim=True).sqrt()
         if over == "group":
-            gain, start, _, size = self._gain(z, y)
-            return ("groupnorm" if centres else None), gain, start, size
+            gain, name, _, size = self._gain(z, y)
+            return ("groupnorm" if centres else None), gain, name, size
         y, rms = self._heads_last(y, rms)
         gains = y / torch.where(rms.abs() < 0.05, torch.nan, rms)
         flat = gains.reshape(-1, gains.shape[-1])
         each = flat.nanmedian(0).values
         if self._is_one(flat / each, rms):
-            gain, start, scale, size = self._gain(rms, y)
-            return _row_key(centres, shift, gain, scale, x.shape[-1]), gain, start, size
+            gain, name, mean, size = self._gain(rms, y)
+            return _row_key(centres, shift, gain, mean, x.shape[-1]), gain, name, size
         if centres:
             return None, "unknown", None, 1.0
         return *self._weighted(x, y, rms), 1.0
@@ -404,14 +400,13 @@ class _Trial:
         squares = x.reshape(rows, d).square()
         total = x.reshape(rows, d).sum(1).square()
         size = (1 / ratio[:, 0]).square()
-        first = max(1, d // 16)
-        part = squares[:, :first].mean(1)
+        part = squares[:, : max(1, d // 16)].mean(1)
         completed = (squares.sum(1) + total) / (d + 1)
         names = [n for n, p in self.parameters.items() if p.numel() == d]
-        start = names[0] if names else None
+        first = names[0] if names else None
         for key, estimate in (("prmsnorm", part), ("crmsnorm", completed)):
             if self.near(size / estimate / (size / estimate).median(), torch.ones_like(estimate)):
-                return key, ("gamma" if names else "none"), start
+                return key, ("gamma" if names else "none"), first
         for name in names:
             weighted = (squares * self.parameters[name].square()).mean(1)
             if self.near(size / weighted / (size / weighted).median(), torch.ones_like(weighted)):
@@ -489,14 +484,14 @@ class _Trial:
             design = torch.stack([v, torch.ones_like(v)], 1)
             fit = torch.linalg.lstsq(design, w[:, None]).solution
             fits[key] = float((design @ fit - w[:, None]).square().mean())
-        key = min(fits, key=lambda name: fits[name])
+        key = min(fits, key=lambda kind: fits[kind])
         if fits[key] > self.tolerance:
             return None
         names = [n for n, p in self.parameters.items() if p.numel() == x.shape[-1]]
-        start = names[0] if names else None
+        name = names[0] if names else None
         shift = bool(beta.abs().max() > 1e-3)
         return ProbedNorm(
-            key, "gamma" if names else "number", start, shift, None, 1, False, "channel"
+            key, "gamma" if names else "number", name, shift, None, 1, False, "channel"
         )
 
     def _seed(self, x: Tensor) -> ProbedNorm | None:
@@ -514,9 +509,8 @@ class _Trial:
         each = flat.nanmedian(0).values
         for name, p in self.parameters.items():
             if p.numel() == len(each) and self.near(each, p.flatten()):
-                start = name
                 return ProbedNorm(
-                    "seednorm", "gamma", start, False, None, x.shape[-1], False, "token"
+                    "seednorm", "gamma", name, False, None, x.shape[-1], False, "token"
                 )
         return None
 
@@ -582,9 +576,9 @@ def _grouped(x: Tensor, size: int) -> Tensor:
     return (z / z.square().mean(-1, keepdim=True).sqrt()).flatten(-2)
 
 
-def _row_key(centres: bool, shift: bool, gain: Gain, scale: float, width: int) -> str | None:
-    """Key of a norm of each token by its RMS or standard deviation."""
-    is_length = abs(scale * width**0.5 - 1) < 0.05
+def _row_key(centres: bool, shift: bool, gain: Gain, mean: float, width: int) -> str | None:
+    """Key of a norm of each token by its RMS or standard deviation; `mean` is that of its gains."""
+    is_length = abs(mean * width**0.5 - 1) < 0.05
     match centres, gain:
         case True, "none":
             return "layernorm_nonparam"

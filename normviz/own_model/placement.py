@@ -44,7 +44,7 @@ SHAPED = {
     "atleast_2d", "atleast_3d", "rearrange", "as_strided", "repeat_interleave",
 }  # fmt: skip
 PARTS = {"chunk", "split", "unbind", "tensor_split"}
-NORMS = {
+NORM_CALLS = {
     "layer_norm": "layernorm", "rms_norm": "rmsnorm", "normalize": "l2", "group_norm": "groupnorm",
     "batch_norm": "batchnorm", "rms_norm by hand": "rmsnorm", "layer_norm by hand": "layernorm",
     "normalize by hand": "l2",
@@ -109,11 +109,17 @@ class BlockTrace:
     weights: dict[int, str] = field(default_factory=dict)
     ended: bool = False
 
+    @property
+    def norm_names(self) -> set[str]:
+        """The norms that its result was computed with: paths of modules, or calls of functions."""
+        return {symbol.name for symbol in sources(self.result) if isinstance(symbol, Normed)}
+
 
 @dataclass
 class StackTrace:
     """One stack: its blocks in the order in which they ran, its stream, and what stands around it.
 
+    stream    where it is in a call of a block; None if no tensor leaves a block as one entered it
     embed_norm, final_norm  paths of the norms on what enters the first block and on what leaves the last
     ignored   whether no result of the model is computed from the final norm's
     goes_on   what reads the end of the last block further on: the blocks of another stack, or a norm after
@@ -121,7 +127,9 @@ class StackTrace:
     between   the path of a norm between the blocks, outside of them
     twins     blocks on the meta device that were not run, because their modules are those of another block
     mixes     why what enters a block is not what left the one before it, or empty
-    call      the first call of its first block
+    runs      how many calls of its blocks the pass had
+    shape     of the stream as it leaves the first block that ran; empty where there is none
+    call      the first call of a block
     layers    how many blocks it has; of a stack that is read as a whole, how many attentions
     """
 
@@ -151,7 +159,7 @@ class Trace:
     """What one forward pass of a model showed.
 
     norms   the norms among its modules, by path
-    values  first values of parameters that scale a tensor, by name; None on the meta device
+    scales  the parameters that scale a tensor, by name
     error   why the forward pass ended early, or empty
     ran     paths of the modules that were called
     used    names of the parameters that an operation read
@@ -217,9 +225,14 @@ def _attempt(run: Callable[[], object]) -> str:
     try:
         run()
     except Exception as error:  # whatever a stranger's code raises; the blocks that ran count
-        lines = str(error).strip().splitlines()
-        return f"{type(error).__name__}: {lines[0][:160] if lines else ''}"
+        return first_line(error)
     return ""
+
+
+def first_line(error: Exception) -> str:
+    """The class of an error and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:160] if lines else ''}"
 
 
 MANY = 3
@@ -371,8 +384,8 @@ def devices(model: nn.Module) -> list[int]:
 
 
 def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None]:
-    """Let a module on the meta device fail: where its operations depend on values, its result has the
-    shape of its input. Returns how to undo it."""
+    """Let a module on the meta device fail: where its operations depend on values, its result is a product of
+    its first input with a matrix, of the same shape. Returns how to undo it."""
     forward = module.forward
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -384,7 +397,9 @@ def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None
                 raise
             if name not in hidden:
                 hidden.append(name)
-            return _hidden(first, *(t for _, t in stack.arguments(args, kwargs)))
+            size = (first.shape[-1], first.shape[-1])
+            matrix = torch.empty(size, dtype=first.dtype, device=first.device)
+            return torch.nn.functional.linear(first, matrix)
 
     guarded.forwards = forward  # pyrefly: ignore[missing-attribute] (so that a copy of the module can do without it)
     module.forward = guarded
@@ -395,22 +410,14 @@ def _guard(module: nn.Module, name: str, hidden: list[str]) -> Callable[[], None
     return undo
 
 
-def _hidden(first: Tensor, *others: Tensor) -> Tensor:
-    """Something of the first tensor's shape that depends on all of them."""
-    del others
-    size = (first.shape[-1], first.shape[-1])
-    return torch.nn.functional.linear(
-        first, torch.empty(size, dtype=first.dtype, device=first.device)
-    )
-
-
 def _plain(
     model: nn.Module,
     run: Callable[[], object],
     traces: list[StackTrace],
     known: dict[str, norms.ProbedNorm],
 ) -> str:
-    """A forward pass that finds the stream of each stack and the norms among the modules."""
+    """A forward pass that finds the stream of each stack and the norms among the modules, which it adds to
+    `known`. Returns why it ended early, or empty."""
     calls: list[list[stack.Call]] = [[] for _ in traces]
     handles: list[Any] = []
     tried: dict[Any, norms.ProbedNorm | None] = {}
@@ -527,7 +534,7 @@ def _planes(module: nn.Module) -> list[nn.Parameter]:
     return [p for p in module.parameters() if p.ndim >= 2]
 
 
-HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 """Folders whose code is none of the visitor's."""
 
 
@@ -536,7 +543,7 @@ def line() -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((*HIDDEN, "<frozen")):
+        if not file.startswith((*LIBRARIES, "<frozen")):
             return f"{Path(file).name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
@@ -609,16 +616,10 @@ def _mean(p: Tensor) -> float | None:
 
 
 QUESTIONS = {
-    "__contains__",
-    "item",
-    "__bool__",
-    "__int__",
-    "__index__",
-    "__float__",
-    "is_nonzero",
-    "equal",
+    "__contains__", "item", "__bool__", "__int__", "__index__", "__float__", "is_nonzero", "equal",
     "allclose",
-}
+}  # fmt: skip
+"""Operations that need the value of a tensor."""
 
 
 class _Answers(TorchFunctionMode):
@@ -642,7 +643,17 @@ def _answer(name: str, dtype: torch.dtype) -> bool | int | float:
 
 
 class _Follow(TorchFunctionMode):
-    """Gives the result of every operation a symbol."""
+    """Gives the result of every operation a symbol.
+
+    outer       symbols of tensors outside of the blocks, by identity; in a block `scope` is another table
+    references  keeps tensors and symbols alive, so that no identity is used twice
+    labels      names of parameters, single numbers, and what was made of them alone, by identity
+    parameters  names of the parameters alone
+    ends        the symbol of what left each block, by the identity of its `BlockTrace`
+    tokens      sizes that an axis along the tokens may have in the present block
+    opens       whether the block makes its stream itself, which has not begun
+    width       channels of the present block's stream
+    """
 
     def __init__(
         self,
@@ -744,7 +755,9 @@ class _Follow(TorchFunctionMode):
         name = self.names[module]
         self.ran.add(name)
         if module is self.model:
-            self.results = [s for t in _flat(result) if (s := self.outer.get(id(t))) is not None]
+            self.results = [
+                s for t in stack.tensors(result) if (s := self.outer.get(id(t))) is not None
+            ]
         given = next((t for _, t in stack.arguments(args, kwargs)), None)
         made = norms.answer(result)
         if name in self.known and name not in self.lines:
@@ -771,7 +784,7 @@ class _Follow(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = [*_flat((args, kwargs))]
+        given = [*stack.tensors((args, kwargs))]
         if getattr(func, "__name__", "") in QUESTIONS and given and given[0].is_meta:
             return _answer(func.__name__, given[0].dtype)
         self.used |= {self.parameters[id(t)] for t in given if id(t) in self.parameters}
@@ -781,9 +794,9 @@ class _Follow(TorchFunctionMode):
         if name == "__setitem__":
             self._assign(given, before)
             return result
-        made = [*_flat(result)]
+        made = [*stack.tensors(result)]
         if made:
-            self._note(name.strip("_"), args, kwargs, given, before, result, made)
+            self._note(name.strip("_"), args, kwargs, given, before, made)
         return result
 
     def _symbol(self, tensor: Tensor) -> Symbol | None:
@@ -810,7 +823,6 @@ class _Follow(TorchFunctionMode):
         kwargs: dict,
         given: list[Tensor],
         before: list[Symbol | None],
-        result: Any,
         made: list[Tensor],
     ) -> None:
         """Give the results of an operation their symbols."""
@@ -878,7 +890,7 @@ class _Follow(TorchFunctionMode):
                 Viewed(first) if whole or isinstance(bare(first), Made) else Made((first,), "part")
             )
         if (
-            name in NORMS
+            name in NORM_CALLS
             and before[0] is not None
             and not self._is_other_length(name, args, kwargs)
         ):
@@ -987,9 +999,9 @@ class _Follow(TorchFunctionMode):
         left, right = self._operand(args[0]), self._operand(args[1])
         if left is not None and right is not None:
             pairs = [(args[0], left, right), (args[1], right, left)][: 1 if "div" in name else 2]
-            norms = (self._normed(*pair) for pair in pairs)
+            written_out = (self._normed(*pair) for pair in pairs)
             made = Made((left, right), "own" if _of_itself(left, right) else "")
-            return next((norm for norm in norms if norm is not None), made)
+            return next((norm for norm in written_out if norm is not None), made)
         if left is None and "div" in name:
             return Made(tuple(symbols))
         factor = args[1] if left is not None else args[0]
@@ -1272,15 +1284,3 @@ def _reads(symbol: Symbol, end: Symbol) -> bool:
         case Made(of=(part,), by="part"):
             return _reads(part, end)
     return False
-
-
-def _flat(value: Any) -> Iterator[Tensor]:
-    """The tensors in a value, lists and tables in it too."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _flat(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _flat(each)

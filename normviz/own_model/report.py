@@ -112,8 +112,8 @@ class StackFound:
 
     @property
     def qk_words(self) -> str:
-        """none, per head, full width, or not told."""
-        return {"none": "none"}.get(self.qk_norm or "", QK_LABELS[self.qk_norm])
+        """none, per head, full width, or could not be told."""
+        return "none" if self.qk_norm == "none" else QK_LABELS[self.qk_norm]
 
     @property
     def final_words(self) -> str:

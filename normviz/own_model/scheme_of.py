@@ -248,6 +248,7 @@ def written(block: BlockTrace) -> str:
 
 
 def _written(symbol: Symbol, ignored: Iterable[str] = ()) -> str:
+    """A symbol written out without what its branches are, to compare it with another one."""
     return _Writer(frozenset(ignored)).whole(symbol)
 
 
@@ -258,7 +259,7 @@ OPERATIONS = {
 
 
 INNER_GAIN = "learned gain"
-"""What is said of a gain inside of a branch."""
+"""What is written of a learned gain inside of a branch."""
 GAIN = re.compile(r"\[([^\[\]]*) (number|vector)\]")
 """A learned gain in a text, with its name."""
 

@@ -11,7 +11,6 @@ import inspect
 import json
 import math
 import os
-import re
 import runpy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -185,9 +184,8 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
     kind = str(values["model_type"])
     given = {k: v for k, v in values.items() if k not in ("auto_map", "quantization_config")}
     config = _config(kind, {k: v for k, v in given.items() if k != "model_type"})
-    first: Exception | None = None
-    classes = [_class(kind, config, base), _class(kind, config, True)]
-    for made in dict.fromkeys(model_class for model_class in classes if model_class is not None):
+    errors: list[Exception] = []
+    for made in dict.fromkeys((_class(kind, config, base), _class(kind, config, True))):
         for values_of in (SmallOnly(), torch.device("meta")):
             try:
                 with values_of, torch.random.fork_rng(devices=[]):
@@ -195,10 +193,8 @@ def from_config(values: Mapping[str, Any], base: bool = False) -> Source:
                     model = made(config)
                 return Source(model, tuple(_hugging(model)), kind)
             except Exception as error:  # a stranger's numbers can break any constructor
-                first = first or error
-    if first is None:
-        raise SourceError(f"transformers has no model for {kind!r} without a task of its own")
-    raise _failed(kind, f"{kind} can't be made from this configuration", first) from first
+                errors.append(error)
+    raise _failed(kind, f"{kind} can't be made from this configuration", errors[0]) from errors[0]
 
 
 LACKS = {"dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0}}}
@@ -232,7 +228,12 @@ def _failed(kind: str, what: str, error: Exception) -> SourceError:
             f"the configuration of {kind} names another model on a hub, and NormViz uses no network: write "
             "the configuration of that model in its place, as backbone_config"
         )
-    return SourceError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    return SourceError(f"{what}: {in_one_line(error)}")
+
+
+def in_one_line(error: Exception) -> str:
+    """The class of an error and all that it says, cut to 200 characters."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _near(word: str, names: list[str]) -> str:
@@ -240,7 +241,7 @@ def _near(word: str, names: list[str]) -> str:
 
 
 def _class(kind: str, config: Any, base: bool) -> Any:
-    """The class of a model type: that of its list, else the model without a head; None if there is none."""
+    """The class of a model type: that of its list, else the model without a head. Raises SourceError."""
     transformers = library()
     name = None if base else models().get(kind, (None, None))[1]
     if name is not None and (model_class := getattr(transformers, name, None)) is not None:
@@ -335,7 +336,7 @@ def _sound(config: Any) -> Tensor:
 def _features(config: Any) -> Tensor:
     bins = getattr(config, "num_mel_bins", None) or getattr(config, "feature_size", None)
     frames = getattr(config, "max_source_positions", 0)
-    if bins and re.search("whisper", str(config.model_type)):
+    if bins and "whisper" in str(config.model_type):
         return torch.zeros(BATCH, bins, 2 * (frames or 1500))
     width = bins or getattr(config, "feature_projection_input_dim", None) or 80
     return torch.zeros(BATCH, 256, width)

@@ -1,7 +1,8 @@
 """The stacks of blocks of a PyTorch model, and the stream that passes through them.
 
 A stack is a list of modules with at least two children of one class or of a repeating pattern, each with
-two or more matrices and a norm. The stream is the tensor that leaves a block and enters the next one.
+two or more matrices and a norm; where a model has no such list, one with less counts. The stream is the
+tensor that leaves a block and enters the next one.
 """
 
 from __future__ import annotations
@@ -223,9 +224,7 @@ class Stream:
 
 def arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[int | str, Tensor]]:
     """The floating tensors among the arguments of a call, with position or name."""
-    for place, value in (*enumerate(args), *kwargs.items()):
-        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2:
-            yield place, value
+    yield from ((k, v) for k, v in (*enumerate(args), *kwargs.items()) if _floats(v))
 
 
 def results(result: Any) -> Iterator[tuple[int | str | None, Tensor]]:
@@ -240,6 +239,18 @@ def results(result: Any) -> Iterator[tuple[int | str | None, Tensor]]:
 
 def _floats(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 2
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """All tensors in a value, lists and tables in it too."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from tensors(part)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from tensors(part)
 
 
 def channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
@@ -294,11 +305,8 @@ def _of(
 
 def _shaped(call: Call, place: int | str, leaving: Tensor) -> bool:
     """Whether a block's result has the shape of the argument at a place."""
-    return any(
-        tensor.shape == leaving.shape
-        for other, tensor in arguments(call.args, call.kwargs)
-        if other == place
-    )
+    argument = dict(arguments(call.args, call.kwargs)).get(place)
+    return argument is not None and argument.shape == leaving.shape
 
 
 def is_same(tensor: Tensor, other: Tensor) -> bool:

@@ -12,6 +12,8 @@ CPU_SECONDS = 60
 """CPU time of the process that inspects."""
 MEMORY = 6 << 30
 """Bytes of its address space; PyTorch alone takes about 2 GB of it."""
+NEXT = "give fewer or smaller blocks, or run `normviz inspect config.json` yourself, which has no such limit"
+"""What to do where one of these limits ended an inspection."""
 
 
 def inspected(text: str) -> str:
@@ -26,7 +28,9 @@ def inspected(text: str) -> str:
     try:
         return inspect_config(text).to_json()
     except MemoryError:
-        raise TaskError("the model needs more memory than an inspection may take") from None
+        raise TaskError(
+            f"the model needs more memory than an inspection may take: {NEXT}"
+        ) from None
     except ValueError as error:
         raise TaskError(str(error)) from error
 

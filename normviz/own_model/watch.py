@@ -20,7 +20,7 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +45,7 @@ from .hooks import Hooks, in_transform, weakly
 from .instruments import KEYS, Instruments, Row, in_backward, read_rows
 from .report import Finding, StackFound
 from .source import inputs_of
-from .stack import Stack, find_stacks, main_stack
+from .stack import Stack, find_stacks, main_stack, tensors
 from .step_clock import StepClock
 from .trackers import TRACKERS, tracker
 
@@ -123,6 +123,7 @@ class Watch:
         scaler: Any = None,
     ) -> None:
         self.status: Literal["running", "finished", "stopped", "diverged"] = "finished"
+        # So it stays where an option is refused: `__del__` closes what is running.
         _check(every, probes, to, show)
         self.every, self.loss_of = every, loss
         inner = getattr(model, "_orig_mod", model)
@@ -156,7 +157,7 @@ class Watch:
             None,
             None,
         )
-        self._count()
+        self._reset()
         self._cadence = Cadence(every, self.is_sharded)
         self._clock = StepClock(first.device)
         self._flushed = time.perf_counter()
@@ -178,26 +179,28 @@ class Watch:
             self._install(model, inner, stack.path, instruments, given)
         OPEN.add(self)
 
-    def _count(self) -> None:
-        """Nothing was counted so far."""
+    def _reset(self) -> None:
+        """The state of the steps before the first one."""
         self.skipped = 0
         self.bad: Diverged | None = None
         self._steps: list[Step] = []
         self._waiting: list[_Waiting] = []
         self._ended = 0  # steps that are over
         self._recorded = 0  # the step that the instruments are armed for
-        self._decided = (-1, False)
+        self._decided = (-1, False)  # a step, and whether it is recorded
         self._optimizers: list[Any] = []  # that stepped in the present step
         self._losses: list[_Loss] = []
         self._sums_losses = False
-        self._passes = 0
+        self._passes = 0  # forward passes of training, over all steps
         self._since = self._most = 0  # backward passes since a step, and of a step at most
-        self._inside: int | None = None
-        self._closure: int | None = None
-        self._is_late = False
-        self._live = False
+        self._inside: int | None = None  # the identity of the module whose forward pass goes on
+        self._closure: int | None = None  # of the optimizer that has called its closure
+        self._is_late = False  # whether the last step ended without a loss
+        self._live = False  # whether the present pass may be one of training
         self._lr = 0.0
-        self._unsaid: str | None = None
+        self._unsaid: str | None = (
+            None  # a note on accumulated losses, if the step turns out to need it
+        )
         self._found_inf: Tensor | None = None
 
     @property
@@ -339,7 +342,7 @@ class Watch:
         loss = self.loss_of(output) if self.loss_of is not None else _loss_in(output)
         if loss is not None:
             self._add(loss, told=False)
-        elif (some := next((x for x in _tensors(output) if x.requires_grad), None)) is not None:
+        elif (some := next((x for x in tensors(output) if x.requires_grad), None)) is not None:
             some.register_hook(weakly(self._backward_began))
 
     def _is_own(self, module: nn.Module) -> bool:
@@ -514,6 +517,11 @@ class Watch:
         if instruments is not None and was_armed:
             norm = instruments.finish()
             row = instruments.row
+        elif instruments is None and self._recorded == self._ended and self._records(self._ended):
+            self.notes.setdefault(
+                "the last step",
+                "its layers went with the model: close the watch before the model goes",
+            )
         loss, doubt = self._loss()
         self._waiting.append(
             _Waiting(self._ended, self._lr, loss, norm, row, doubt, self._found_inf)
@@ -681,20 +689,17 @@ class Watch:
     @property
     def result_words(self) -> str:
         """What became of it so far, in words."""
-        return self._recording().verdict.sentence
+        return self.recording.verdict.sentence
 
     @property
     def result(self) -> Result:
         """The run so far, as `train` gives one: `.tables()`, `.to_parquet()`, `.html()`."""
         self.flush()
-        return self._recording()
+        return self.recording
 
     @property
     def recording(self) -> Result:
         """What was read so far, without reading more from the device."""
-        return self._recording()
-
-    def _recording(self) -> Result:
         instruments = self.instruments
         stream = None if instruments is None else instruments.stream
         width = self.settings.width if stream is None else stream.width
@@ -729,7 +734,7 @@ class Watch:
         self._handles.clear()
         self.status = status
         OPEN.discard(self)
-        result = self._recording()
+        result = self.recording
         for sink in self._sinks:
             sink.end(result)
         for display in self._displays:
@@ -922,17 +927,6 @@ def _called(model: nn.Module, inner: nn.Module, path: str) -> list[nn.Module]:
         return [model]
     written = [m for m in inside if type(m).forward not in (UNWRITTEN, nn.ModuleList.forward)]
     return [model, *(m for m in written if m is not model)]
-
-
-def _tensors(output: Any) -> Iterator[Tensor]:
-    """The tensors of what a model returned."""
-    if isinstance(output, Tensor):
-        yield output
-    elif isinstance(output, Mapping):
-        yield from _tensors(list(output.values()))
-    elif isinstance(output, list | tuple):
-        for part in output:
-            yield from _tensors(part)
 
 
 def _loss_in(output: Any) -> Tensor | None:

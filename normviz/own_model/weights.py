@@ -36,7 +36,7 @@ from .anatomy import of_source
 from .instruments import KEYS, Instruments
 from .library import is_installed, library
 from .report import Anatomy
-from .source import MISSING, Source, SourceError, from_config, read_config
+from .source import MISSING, Source, SourceError, from_config, in_one_line, read_config
 
 TOKENS = 512
 """A text is read up to here, or up to the model's own limit."""
@@ -565,13 +565,9 @@ def _encoded(folder: Path, words: str) -> list[int]:
         return tokenizer(words)["input_ids"]
     except Exception as error:  # whatever a stranger's files cause
         raise SourceError(
-            f"the tokenizer in {folder} can't be used: {_first_line(error)}; give numbers of tokens with "
+            f"the tokenizer in {folder} can't be used: {in_one_line(error)}; give numbers of tokens with "
             "--tokens in place of --text"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 # The text
@@ -615,7 +611,7 @@ def _growth(
         row, has_failed = reader.row.numpy().copy(), reader.has_failed
     except Exception as error:  # whatever a stranger's weights cause
         raise SourceError(
-            f"{anatomy.model} does not take these tokens: {_first_line(error)}"
+            f"{anatomy.model} does not take these tokens: {in_one_line(error)}"
         ) from error
     finally:
         reader.disarm()
@@ -646,7 +642,7 @@ def _loaded(folder: Path, source: Source, path: str, dtype: torch.dtype) -> Any:
         )  # fmt: skip
     except Exception as error:  # whatever a stranger's files cause
         raise SourceError(
-            f"the weights do not fit the config.json: {_first_line(error)}"
+            f"the weights do not fit the config.json: {in_one_line(error)}"
         ) from error
     missing = sorted(name for name in info["missing_keys"] if name.startswith(f"{path}."))
     if missing:

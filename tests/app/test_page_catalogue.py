@@ -123,6 +123,7 @@ def test_a_link_names_the_tab_that_is_open(catalogue: Open) -> None:
 
 def test_the_census_is_drawn_by_what_is_chosen(catalogue: Open) -> None:
     at = catalogue("models")
+    assert f"Counted are the {len(census().models)} stacks" in " ".join(c.value for c in at.caption)
     years, totals = specs(at)
     assert years["encoding"]["y"]["stack"] == "zero"
     assert "Pre-LN" in totals["layer"][0]["encoding"]["color"]["scale"]["domain"]

@@ -14,6 +14,7 @@ from page_kit import address, at_page, checked
 from streamlit.testing.v1 import AppTest
 
 from normviz.config import RunConfig
+from normviz.execution import Ended, Local
 from normviz.links import decode
 from normviz.own_model import client, shipped
 from normviz.studies.maps.link import decode as decode_map
@@ -117,6 +118,15 @@ def test_the_button_is_of_the_text_and_a_model_type_replaces_it(own) -> None:
     assert at.error
     checked(at.selectbox(key="own_type").set_value("bert").run())
     assert not at.error and "Post-LN" in words(at)
+
+
+@pytest.mark.parametrize("ended", [None, Ended("", problem="its process was killed by signal 24")])
+def test_an_inspection_that_was_stopped_says_what_to_do(
+    ended: Ended[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Local, "events", lambda *_: iter(() if ended is None else (ended,)))
+    with pytest.raises(client.NotInspected, match=r"fewer .* `normviz inspect config.json`"):
+        client._result(LLAMA, Path())
 
 
 def test_a_shared_server_takes_no_configuration(own, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,6 +236,8 @@ def test_it_says_how_its_rows_were_told() -> None:
     assert len(read) + len(flow) == len(it.all) and {row.transformers for row in it.all} == {
         it.transformers
     }
+    scope = f"of {len({row.model for row in it.all})} model types in transformers"
+    assert scope in it.origin and f"{len(it.models)} of them of language models" in it.origin
     assert f"placement of {len(flow)} was told by the flow of data" in it.origin
     assert f"The other {len(read)} were read from the code" in it.origin
     assert f"{sum(len(row.by_code) for row in flow)} single answers" in it.origin

@@ -657,8 +657,9 @@ def test_copies_and_files_have_no_hooks(at: str, folder: object) -> None:
 def test_models_are_freed_and_their_runs_end(keeps: bool) -> None:
     watches: list[Any] = []
     models = []
-    for _ in range(3):  # a cell that is run again
+    for in_a_cycle in (False, True, True):  # a cell that is run again
         model, optimizer = made()
+        vars(model)["itself"] = [model] * in_a_cycle  # which takes the collector
         it = watch(model, optimizer, to=None)
         one_step(model, optimizer)
         watches.append(it if keeps else weakref.ref(it))  # a notebook's Out keeps what was shown
@@ -666,9 +667,12 @@ def test_models_are_freed_and_their_runs_end(keeps: bool) -> None:
     del model, optimizer, it
     gc.collect()
     assert [one() for one in models] == [None] * 3
-    for one in watches:
+    for one, in_a_cycle in zip(watches, (False, True, True), strict=True):
         if keeps:
             assert (one.status, len(one.result.steps)) == ("finished", 1)
+            is_lost = one.steps[0].layers is None
+            assert is_lost or not in_a_cycle
+            assert any(words.startswith("the last step: ") for words in one.missing) == is_lost
         else:
             assert one() is None
 

@@ -28,8 +28,9 @@ def show(census: Census) -> None:
     undated = sum(model.year is None for model in census.models)
     st.markdown(literal(finding.partition(" All years:")[0]))
     st.caption(
-        "A year is the first one in the copyright notice of a model's code. It can differ from the year "
-        "of its release, and a model that uses the code of another one has that one's year. "
+        f"Counted are the {len(census.models)} stacks of language models. A year is the first one in the "
+        "copyright notice of a model's code. It can differ from the year of its release, and a model that "
+        "uses the code of another one has that one's year. "
         f"{undated} stacks have no year and are in the bars of totals alone."
     )
 

@@ -41,7 +41,9 @@ def page() -> None:
     """The page, from top to bottom."""
     with st.container(key="head"):
         models = len({model.model for model in census().models})
-        st.markdown(f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} models")
+        st.markdown(
+            f"# Catalogue: {len(SCHEMES)} placements, {len(NORMS)} norms, {models} language models"
+        )
     _arrive()
     link_notices.show(state.anatomy(), "Below is what this page opens with.", state.open_link)
     words = st.text_input(

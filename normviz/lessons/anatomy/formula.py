@@ -10,7 +10,7 @@ from typing import Any
 
 from ...catalog import SCHEMES
 from ...catalog.patterns import Blocks, SubLines, each, patterns
-from ...catalog.scheme import Branch, Constant, Gain, Place, Scheme, Slots
+from ...catalog.scheme import Constant, Gain, Place, Scheme, Slots
 
 
 def formula(key: str, depth: int) -> SubLines:
@@ -81,8 +81,7 @@ def _weights(scheme: Scheme, s: Slots) -> tuple[str, str]:
     )
 
 
-def _formula(scheme: Scheme, s: Slots, branch: Branch | None) -> str:
-    del branch
+def _formula(scheme: Scheme, s: Slots) -> str:
     fork = _fork(scheme, s)
     u = "x" if fork == "x" else "u"
     a, g = _weights(scheme, s)
@@ -106,8 +105,7 @@ def _shifted(s: Slots, x: str, where: str) -> str:
     return f"\\left({x} + b_{{\\mathrm{{{where}}}}}\\right)" if s.shifts else x
 
 
-def _gradient(scheme: Scheme, s: Slots, branch: Branch | None) -> str:
-    del branch
+def _gradient(scheme: Scheme, s: Slots) -> str:
     a, g = _weights(scheme, s)
     terms = []
     if not s.skip_gain.is_zero:

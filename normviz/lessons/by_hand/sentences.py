@@ -175,8 +175,7 @@ def _verb(keys: Sequence[str]) -> str:
 
 
 def _rows(rows: Sequence[int]) -> str:
-    listed = ", ".join(map(str, rows[:-1])) + " and " if len(rows) > 1 else ""
-    return f"{'rows' if len(rows) > 1 else 'row'} {listed}{rows[-1]}"
+    return f"row{'s' * (len(rows) > 1)} {listed([*map(str, rows)])}"
 
 
 def _count(n: int, singular: str, plural: str = "") -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...catalog import INITS, NORMS, SCHEMES
 from ...catalog.models import Model, census
-from ...catalog.scheme import Place, Slots
+from ...catalog.scheme import BRANCHES, NORMED, Place, Slots
 from ...config import RunConfig
 from ...home import shipped
 from ...links import encode, shown
@@ -45,17 +45,17 @@ CENSUS, COST = "catalogue", "cost"
 
 
 def map_address(key: str) -> str:
-    """A standard map."""
+    """The address of a standard map."""
     return f"maps?{standard(key).query()}"
 
 
 def claim_address(key: str) -> str:
-    """An open claim."""
+    """The address of a claim, which opens."""
     return f"claims?claim={key}"
 
 
 def duel_address(lanes: Sequence[RunConfig], **view: str) -> str:
-    """The duel of these lanes, with the view's parameters."""
+    """The address of the duel of these lanes, with the view's parameters."""
     return f"./?{encode(lanes)}" + "".join(f"&{name}={word}" for name, word in view.items())
 
 
@@ -276,19 +276,16 @@ def same_blocks(scheme: str) -> tuple[str, ...]:
 
 
 def _blocks(scheme: str) -> list[Slots]:
-    places = [Place(block, 4, branch) for block in range(1, 5) for branch in ("attention", "ffn")]
+    places = [Place(block, 4, branch) for block in range(1, 5) for branch in BRANCHES]
     return [SCHEMES[scheme].slots(place) for place in places]
 
 
 # The cost.
 
-SLOTS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main", "norm_inner")
-
 
 def norms_a_block(scheme: str) -> int:
-    """Norms of the stream and of the branches in one block, from the placement's record."""
-    return sum(
-        getattr(SCHEMES[scheme].slots(Place(1, 24, branch)), slot)
-        for slot in SLOTS
-        for branch in ("attention", "ffn")
-    )
+    """Norms of the stream and of the branches in the first block, from the placement's record; those of
+    queries, keys and values are not counted."""
+    sublayers = [SCHEMES[scheme].slots(Place(1, 24, branch)) for branch in BRANCHES]
+    slots = NORMED.keys() - {"norm_qkv"}
+    return sum(sum(getattr(s, slot) for slot in slots) - s.shares_norm for s in sublayers)

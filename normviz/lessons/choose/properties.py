@@ -42,7 +42,7 @@ from .facts import (
 )
 
 ROWS = ("pre", "post", "peri", "resp", "deepnorm")
-"""Placements of the table: those of the guide's map, and Post-LN."""
+"""Placements of the table: those of the map with RMSNorm and QK-norm."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def used(scheme: str) -> Finding:
 
 
 def modern(scheme: str) -> Measured | None:
-    """A placement in the guide's own map, without warm-up."""
+    """A placement in the map with RMSNorm and QK-norm, without warm-up; None where it was not run there."""
     return measured(MODERN, scheme, warmup=0)
 
 

@@ -204,7 +204,7 @@ class Claim:
         """What all its runs share and their sizes, for a chip: "Xavier, Markov chain, depth 6 to 48, width
         32, within 200 steps"; of a claim without runs what was counted, of a timing where it was measured."""
         if not self.arms:
-            return f"models of transformers {census().transformers}"
+            return f"language models of transformers {census().transformers}"
         if self.is_timing:
             return "one thread of one CPU"
         lanes = [cell.config for arm in self.arms for cell in self.grid(arm, 1).cells]

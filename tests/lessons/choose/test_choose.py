@@ -471,7 +471,9 @@ def test_several_equals_leave_the_choice_free_and_are_told_apart_by_their_norms(
     assert guide(Answers(start="existing")).choice == ""
 
 
-@pytest.mark.parametrize(("scheme", "norms"), [("pre", 2), ("post", 2), ("peri", 4), ("none", 0)])
+@pytest.mark.parametrize(
+    ("scheme", "norms"), [("pre", 2), ("post", 2), ("peri", 4), ("parallel", 1), ("none", 0)]
+)
 def test_norms_of_a_block(scheme: str, norms: int) -> None:
     assert norms_a_block(scheme) == norms
 

@@ -504,7 +504,7 @@ def counted(store: Store, claim: Claim) -> None:
     assert not store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
     assert (shipped_lanes(claim), claim.cells(), result.runs) == ((), (), [])
     assert expected(claim, shipped_sets(claim), None, 2) == claim.estimated_seconds() == 0
-    assert claim.scope == f"models of transformers {census().transformers}"
+    assert claim.scope == f"language models of transformers {census().transformers}"
     shipped = shipped_result(claim)
     assert shipped is not None
     for name, values in shipped.numbers.items():
