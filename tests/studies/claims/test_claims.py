@@ -671,6 +671,7 @@ KNOWN = {
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
     "E9": {"3.32"},  # chance of the Markov task
+    "E10": {"3.32"},  # chance of the Markov task
     "E13": {"24"},  # branches of 12 blocks
     "E21": {"128"},  # sequences that judge
     "E22": {"0.10"},  # the mean of 1/2 to 1/32

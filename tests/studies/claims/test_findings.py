@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 from xml.etree import ElementTree
 
 from crossing_kit import case
@@ -13,7 +14,8 @@ from normviz.charts import spark
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims.figure import drawn
 from normviz.studies.claims.record import QUESTIONS
-from normviz.studies.claims.stored import finding, shipped_result
+from normviz.studies.claims.rule import Numbers
+from normviz.studies.claims.stored import finding, shipped_lanes, shipped_result
 
 
 def test_every_claim_answers_a_question_with_the_outcomes_that_it_has() -> None:
@@ -35,6 +37,38 @@ def test_a_finding_has_the_medians_of_its_result() -> None:
     assert f"Admin ends at {middle:.2f} nats" in finding(claim, result)
     other = replace(result, numbers={**result.numbers, "admin48": [1.5] * 5})
     assert "Admin ends at 1.50 nats" in finding(claim, other)
+
+
+def test_what_is_said_without_a_number_is_so() -> None:
+    numbers = {key: shipped_numbers(key) for key in ("C24", "E23", "E28", "X5")}
+    assert {*numbers["C24"]["ngpt at 0.04"], *numbers["C24"]["ngpt at 0.32"]} == {math.inf}
+    assert (
+        max(numbers["E23"]["derf_gap_adamw"]) < 0.005
+        and fmean(numbers["E23"]["derf_gap_adamw"]) < 0
+    )
+    assert [lane.lr for lane in shipped_lanes(CLAIMS["E28"])] == [0.003, 0.003]
+    assert min(sorted(numbers["E28"]["bare_3"])[1:]) > 0.99 * 3.319, "near chance"
+    left, back = numbers["X5"]["d10_left"], numbers["X5"]["d10_back"]
+    returned = [b for steps, b in zip(left, back, strict=True) if math.isfinite(steps)]
+    assert sum(back) == sum(returned) > len(returned) / 2, "most that left it came back"
+
+
+def shipped_numbers(key: str) -> Numbers:
+    result = shipped_result(CLAIMS[key])
+    assert result is not None
+    return result.numbers
+
+
+def test_a_finding_names_no_rate_that_no_run_has() -> None:
+    """The median of an even number of seeds may lie between two rates."""
+    for claim in CLAIMS:
+        result = shipped_result(claim)
+        assert result is not None
+        rates = {cell.config.lr for arm in claim.arms for cell in claim.grid(arm, 1).cells}
+        for name in re.findall(r"\{(\w+)\}", claim.finding[1]):
+            if claim.numbers[name].label.startswith("the largest rate that trains"):
+                with case(f"{claim.key} {name}"):
+                    assert median(result.numbers[name]) in {0.0, *rates}
 
 
 def test_a_result_with_other_outcomes_shows_its_verdict_instead() -> None:

@@ -113,7 +113,8 @@ CLAIMS = (
         "step 0, in the first and the last of 48 blocks: Pre-LN with Xavier {xavier_first} and "
         "{xavier_last}, with PyTorch's initialisation {torch_first} and {torch_last}, with GPT-2's "
         "{gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and {post_last}, before the norm on "
-        "the sum. Whether a deep model starts like a shallow one is not tested.",
+        "the sum. The source says it of the mean over the blocks; the parts are of the first and the last "
+        "one. Whether a deep model starts like a shallow one is not tested.",
         Layers("branch_ratio", 0),
         seeds=8,
         everyday=True,
@@ -155,7 +156,8 @@ CLAIMS = (
         "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
         "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
         "initialisation, DeepNorm its own with Xavier, so placement and initialisation are not told apart: "
-        "in E7 Post-LN ends higher with Xavier. Whether DeepNorm trains as stably as Pre-LN is not asked.",
+        "in E7 Post-LN with Xavier ends higher than Pre-LN. Whether DeepNorm trains as stably as Pre-LN is "
+        "not asked.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
         changed="Eight seeds decided the second part, and another eight left it open.",

@@ -62,7 +62,7 @@ CLAIMS = (
                 ).items()
             },
             **{
-                f"gain{n}": Number(f"what LayerNorm lowers, {n} time steps",
+                f"gain{n}": Number(f"how much lower LayerNorm ends, {n} time steps",
                                    Combined(sub, f"none{n}", f"layer{n}"), ".3f", NATS)
                 for n in LENGTHS
             },
@@ -82,7 +82,7 @@ CLAIMS = (
         question="norm",
         finding=(
             "uu",
-            "At a rate of 0.01, the highest that was tried, ten seeds do not decide whether LayerNorm lowers "
+            "At a rate of 0.01, the highest that was tried, the seeds do not decide whether LayerNorm lowers "
             "the loss: with 32 time steps an RNN ends at {none32} without a norm and {layer32} with it, with "
             "4 at {none4} and {layer4}.",
         ),
@@ -122,8 +122,8 @@ CLAIMS = (
         "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from 0.003. "
         "The weights are the two matrices of the cell. Over Xavier's times 0.3, 1 and 3 the first loss "
         "differs by {none_apart} without a norm and by {layer_apart} with LayerNorm. After training the "
-        "held-out loss is {none0}, {none1} and {none2} without a norm, and {layer0}, {layer1} and {layer2} "
-        "with LayerNorm.",
+        "held-out loss, which the figure shows, is {none0}, {none1} and {none2} without a norm, and "
+        "{layer0}, {layer1} and {layer2} with LayerNorm.",
         Curve("weight_gain", HELD_OUT, log_y=False),
         changed="Runs had 150 steps at a constant rate, and some still fell. They have 300 steps and a rate "
                 "that falls. A part asked whether losses end equal after training, which the source does "

@@ -207,12 +207,12 @@ CLAIMS = (
         "2 times Xavier's; 120 steps at a rate that falls from 0.003 to 0, without warm-up. The AUC is the "
         "share of pairs, of a run that trains and one that does not, that a number before training puts in "
         "order, within a placement and averaged over those that have runs of both kinds; 0.5 is a guess. 1 - "
-        "token cosine has {auc}: {auc_post} in Post-LN, {auc_gated_peri} in the gated sandwich and "
-        "{auc_resp} in Res-post-norm. The size of the whole gradient has {auc_gradient}, the number of "
-        "blocks {auc_depth}, the weight gain {auc_gain}. For a placement that was never seen, the cut that "
-        "is best for the other placements gets {wrong} of the runs wrong; one word for all runs, the more "
-        "frequent one, {wrong_all}. To know of each placement and depth what most of its four gains do gets "
-        "{wrong_place} wrong, which is counted on the same runs.",
+        "token cosine has {auc}: {auc_post} in Post-LN, {auc_gated_peri} in the gated sandwich, {auc_admin} "
+        "in Admin and {auc_resp} in Res-post-norm. The size of the whole gradient has {auc_gradient}, the "
+        "number of blocks {auc_depth}, the weight gain {auc_gain}. For a placement that was never seen, the "
+        "cut that is best for the other placements gets {wrong} of the runs wrong; one word for all runs, "
+        "the more frequent one, {wrong_all}. To know of each placement and depth what most of its four "
+        "gains do gets {wrong_place} wrong, which is counted on the same runs.",
         Scatter(APART, FINAL, log_x=True, names_misfits=True),
         seeds=3,
         open_=(("post", {"depth": 12, "weight_gain": 0.7}), ("post", {"depth": 12, "weight_gain": 1.4}),
@@ -227,9 +227,10 @@ CLAIMS = (
         question="experiment",
         finding=(
             "fftttfu",
-            "Within a placement the AUC is {auc}: {auc_post} in Post-LN, but {auc_resp} in Res-post-norm, "
-            "where it points the wrong way. The weight gain that was varied has {auc_gain}. A cut from the "
-            "other placements gets {wrong} of the runs wrong, one word for all {wrong_all}.",
+            "How alike the tokens are tells {auc} of the pairs of a run that trains within 120 steps and one "
+            "that does not apart, within a placement: {auc_post} in Post-LN, but {auc_resp} in "
+            "Res-post-norm, where it points the wrong way. The weight gain that was varied tells {auc_gain}. "
+            "A cut from the other placements gets {wrong} of the runs wrong, one word for all {wrong_all}.",
         ),
     ),
     Claim(
@@ -353,8 +354,9 @@ CLAIMS = (
         question="experiment",
         finding=(
             "tttut",
-            "From 4 to 24 blocks Post-LN's largest rate falls from {post4} to {post24}, as L to the power of "
-            "{post}. DeepNorm's exponent is {deepnorm}, Pre-LN's {pre}, and with branches / L {completep}.",
+            "From 4 to 24 blocks, without warm-up, the largest rate goes as L to the power of {post} in "
+            "Post-LN and {pre} in Pre-LN, with PyTorch's initialisation, and of {deepnorm} in DeepNorm with "
+            "its own. With branches / L it does not fall: {completep}.",
         ),
     ),
     Claim(
@@ -440,16 +442,17 @@ CLAIMS = (
             Part("They take longer at 0.002 than at 0.001", LessInMost("slow_left", "d10_left")),
             Part("They leave it sooner with a beta2 of 0.9", LessInMost("b9_left", "d10_left")),
             Part("At 0.002 they leave it within 2500 steps", Most("d10_left", high=2500)),
-            Part("At 0.002 they do not come back to it", Most("d10_back", high=0)),
+            Part("At 0.002 they do not come back to it, or never left it", Most("d10_back", high=0)),
             Part("At 0.002 they come half of the way within 2500 steps", Most("d10_half", high=2500)),
         ),
         "Post-LN with Xavier and no warm-up. A run has left chance where the mean of ten losses is 3 % below "
         "it, and has come back where a later one is within 1 % of it. Half of the way is from chance to the "
         "floor. All runs of a row have the same number of steps, so the median over runs is Kaplan and "
         "Meier's, and not reached where half of them did not get there. To leave chance takes {d8_left} with "
-        "8 blocks at a rate of 0.002, {slow_left} with 10 blocks at 0.001, {d10_left} with 10 at 0.002, and "
-        "there with a beta2 of 0.9 {b9_left}. To come half of the way takes {d8_half}, {slow_half}, "
-        "{d10_half} and {b9_half}. Whether a run came back (1 for yes) is in the table of all numbers.",
+        "8 blocks at a rate of 0.002, {slow_left} with 10 blocks at 0.001, and {b9_left} with 10 at 0.002 "
+        "and a beta2 of 0.9; with one of 0.999 it is {d10_left} within 2500 steps. To come half of the way "
+        "takes {d8_half}, {slow_half} and {b9_half}; with the beta2 of 0.999 it is {d10_half}. Whether a run "
+        "came back (1 for yes) is in the table of all numbers; one that never left did not.",
         Strip("steps; no point: not within the budget", log_y=True,
               names=tuple(f"{name}_{key}" for key in ("left", "half") for name in PLATEAUS),
               runs=lambda name, _: [PLATEAUS[name.split("_")[0]][0]]),
@@ -457,14 +460,15 @@ CLAIMS = (
         open_=tuple(pick for pick, _ in PLATEAUS.values()),
         changed="There were five seeds and 1000 steps, time was counted to half of the way alone, and a run "
         "that left chance and fell back to it was not told from one that stayed. Depths and rates were "
-        "looked at with two seeds that do not judge.",
+        "looked at with two seeds that do not judge. The fifth part said nothing of runs that never left; "
+        "its check is the same.",
         question="experiment",
         finding=(
             "tttuuf",
-            "Leaving chance takes {d8_left} with 8 blocks at 0.002 and {slow_left} with 10 at 0.001; with 10 "
-            "at 0.002 {b9_left} with a beta2 of 0.9, and within 2500 steps {d10_left} in the median with one "
-            "of 0.999. There most runs do not come half of the way; whether most leave chance, and whether "
-            "they come back to it, is undecided.",
+            "Leaving chance takes {d8_left} with 8 blocks at 0.002, {slow_left} with 10 at 0.001, and "
+            "{b9_left} with 10 at 0.002 and a beta2 of 0.9. With one of 0.999 it is {d10_left} in the median "
+            "within 2500 steps: most runs do not come half of the way, whether most leave chance is "
+            "undecided, and most of those that left it came back.",
         ),
     ),
     Claim(
@@ -513,7 +517,8 @@ CLAIMS = (
         "{pre_sgd100_30} and {pre_sgd100_100}; with Adam at 0.003 Post-LN {post_adam100_0}, "
         "{post_adam100_10}, {post_adam100_30} and {post_adam100_100}, Pre-LN {pre_adam100_0}, "
         "{pre_adam100_10}, {pre_adam100_30} and {pre_adam100_100}. Without warm-up Post-LN is at "
-        "{post_sgd0_100} and {post_adam0_100} after 100 steps.",
+        "{post_sgd0_100} and {post_adam0_100} after 100 steps. No part compares with these, so that none "
+        "says that it is the warm-up that leads there.",
         Strip("sharpness over the edge of stability", log_y=True,
               runs=lambda name, _: [(name.rpartition("_")[0], {})]),
         lab="sharpness",
@@ -524,9 +529,10 @@ CLAIMS = (
         question="experiment",
         finding=(
             "tftttutut",
-            "With SGD at 0.1 Post-LN starts at {post_sgd100_0} times the edge and is at {post_sgd100_100} "
-            "after its warm-up; with Adam at 0.003 it starts below, at {post_adam100_0}. Pre-LN with SGD "
-            "ends its warm-up near the edge, at {pre_sgd100_100}.",
+            "With SGD at 0.1 Post-LN starts at {post_sgd100_0} times the edge of that rate and is at "
+            "{post_sgd100_100} after 100 steps of warm-up, without one at {post_sgd0_100}. With Adam at "
+            "0.003 it starts below, at {post_adam100_0}. Pre-LN with SGD ends its warm-up near the edge, at "
+            "{pre_sgd100_100}.",
         ),
     ),
 )  # fmt: skip

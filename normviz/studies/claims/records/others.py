@@ -87,11 +87,11 @@ CLAIMS = (
                  NotWorse("dyt_deep", "layernorm_deep", EQUAL)),
         ),
         "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks on the "
-        "Markov task ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 blocks on prose at "
-        "{dyt_prose} and {layernorm_prose}; with 48 blocks on the Markov task, where the rate falls to 0, at "
-        "{dyt_deep} and {layernorm_deep}. DyT's slope starts at 0.5, which was not tuned: the paper's own "
-        "values for language models, smaller for wider ones, and its scale of their embedding were not "
-        "tried.",
+        "Markov task, at a constant rate, ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 "
+        "blocks on prose, with warm-up and a falling rate, at {dyt_prose} and {layernorm_prose}; with 48 "
+        "blocks on the Markov task, where the rate falls to 0, at {dyt_deep} and {layernorm_deep}. DyT's "
+        "slope starts at 0.5, which was not tuned: the paper's own values for language models, smaller for "
+        "wider ones, and its scale of their embedding were not tried.",
         Strip("held-out loss at the chosen rate (nats)",
               ("dyt", "layernorm", "dyt_prose", "layernorm_prose", "dyt_deep", "layernorm_deep")),
         seeds=6,
@@ -105,9 +105,9 @@ CLAIMS = (
         general=True,
         finding=(
             "tff",
-            "With its slope starting at 0.5, DyT ends higher with 48 blocks, at {dyt_deep} instead "
-            "of {layernorm_deep}, and on prose, at {dyt_prose} instead of {layernorm_prose}. With 12 blocks "
-            "on the Markov task it ends lower, at {dyt} instead of {layernorm}.",
+            "In Pre-LN, with its slope starting at 0.5, DyT ends higher with 48 blocks, at {dyt_deep} "
+            "instead of {layernorm_deep}, and on prose, at {dyt_prose} instead of {layernorm_prose}. With "
+            "12 blocks on the Markov task it ends lower, at {dyt} instead of {layernorm}.",
         ),
     ),
     Claim(

@@ -101,8 +101,9 @@ CLAIMS = (
         finding=(
             "ttf",
             "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128, with it at {on} by "
-            "construction, and higher rates train: up to {rate_on}, the highest one tried, instead of "
-            "{rate_off}. But Peri-LN trains with a logit of {peri}: a large one need not break training.",
+            "construction, and higher rates train: in the median up to {rate_on}, the highest one tried, "
+            "instead of {rate_off}. But Peri-LN trains with a logit of {peri}: a large one need not break "
+            "training.",
         ),
     ),
     Claim(
@@ -302,9 +303,9 @@ CLAIMS = (
         finding=(
             "ttt",
             "Sandwich-LN ends at {sandwich_best}, Pre-LN at {pre_best} and Post-LN at {post_best}: it is "
-            "not worse than either by 0.01 nats. It trains up to a rate of {sandwich}, the highest that "
-            "was run, Pre-LN up to {pre} and Post-LN up to {post}. At a rate of 0.004 its stream, bounded "
-            "by its depth, ends at {rms}, Pre-LN's at {pre_rms}.",
+            "not worse than either by 0.01 nats. In the median it trains up to a rate of {sandwich}, the "
+            "highest that was run, Pre-LN up to {pre} and Post-LN up to {post}. At a rate of 0.004 its "
+            "stream, bounded by its depth and the gains of its norms, ends at {rms}, Pre-LN's at {pre_rms}.",
         ),
     ),
     Claim(

@@ -153,9 +153,10 @@ CLAIMS = (
         "sentence after a result.",
         finding=(
             "tt",
-            "RMSNorm has {rmsnorm_operations} operations for each number that it norms and LayerNorm "
-            "{layernorm_operations}. At a width of 512 LayerNorm's are {layernorm_512} of a step's "
-            "operations, of which RMSNorm would save {saved}; at a width of 64 they are {layernorm_64}.",
+            "Forward and backward RMSNorm has {rmsnorm_operations} operations for each number that it norms "
+            "and LayerNorm {layernorm_operations}. At a width of 512 LayerNorm's are {layernorm_512} of a "
+            "step's operations and RMSNorm's {rmsnorm_512}, at a width of 64 {layernorm_64} and "
+            "{rmsnorm_64}.",
         ),
     ),
 )  # fmt: skip

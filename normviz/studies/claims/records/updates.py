@@ -319,7 +319,8 @@ CLAIMS = (
             Part("Sandwich-LN has 192", Fact("sandwich", 192, 192)),
         ),
         "Counted during a forward pass: Post-LN {post}, Pre-LN {pre} (it has a final norm as well), "
-        "Sandwich-LN {sandwich}. Norms of queries and keys, if a model has them, come on top.",
+        "Sandwich-LN {sandwich} (two for each branch, and a final one). Norms of queries and keys, if a "
+        "model has them, come on top.",
         Strip("norm operations in one forward pass"),
         lab="norms",
         everyday=True,
