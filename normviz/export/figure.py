@@ -15,7 +15,7 @@ from ..config import RunConfig, seeds_of
 from ..runs.lane import Lane
 from ..runs.names import with_names
 from .pictures import whole
-from .vega import ID, draw
+from .vega import part
 
 Format = Literal["pdf", "svg"]
 WIDTH, SIZE = 170.0, 8.0
@@ -56,8 +56,7 @@ def figure(
         _noted(_layers(named, probe), _of_layers(lanes), each),
     )
     drawn = [
-        ID.sub(rf"\g<0>{name}-", draw(_sized(spec, each), "svg", 1).decode())
-        for name, spec in zip(("loss", "layers"), specs, strict=True)
+        part(name, _sized(spec, each)) for name, spec in zip(("loss", "layers"), specs, strict=True)
     ]
     sizes = [tuple(map(float, found.groups())) for svg in drawn if (found := ROOT.search(svg))]
     high = max(height for _, height in sizes)
