@@ -1,4 +1,5 @@
-"""One quantity in every layer at one step, all lanes on one axis: at the cursor of a duel, or at step 0.
+"""One quantity in every layer at one step, all lanes on one axis: at the cursor of a duel, or at step 0. The
+player calls this chart "bars".
 
 Points joined by lines: a log axis has no zero from which the length of a bar could be read. Zero, values off
 the axis and numbers that are not finite have marks of their own, never a gap: Vega sorts the rows into them.

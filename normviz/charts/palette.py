@@ -25,6 +25,7 @@ SYMBOL_WIDTH, LETTER_WIDTH = 30, 6
 NARROW, WIDE = 290, 480
 """Pixels of the plots that a legend is laid out for: on a phone or beside the settings, and else."""
 AXIS_WIDTH = 60
+"""Pixels of the axis left of a plot, about."""
 RED = "#e03131"  # not finite: nothing else is red
 GREY = "#8a8f98"  # a heatmap cell whose value is zero (or below, by rounding)
 BACKGROUNDS = ("#ffffff", "#171614")  # of Streamlit, light and dark
@@ -63,6 +64,7 @@ STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre",
 APART = 10.0
 """Colours nearer than this (CIE76, for the eyes that tell them apart least) are one in a chart."""
 CONTRAST = 3.05
+"""Of a shade with both backgrounds, at least."""
 FADE = 0.6
 """Share of the page's background in the colour of a lane that is of earlier settings."""
 

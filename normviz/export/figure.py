@@ -49,7 +49,7 @@ def figure(
     # The words below name the seed, so the legend needs not.
     named = with_names([replace(lane, recordings=lane.recordings[:1]) for lane in lanes])
     several = [
-        replace(one, recordings=lane.recordings) for one, lane in zip(named, lanes, strict=True)
+        replace(alone, recordings=lane.recordings) for alone, lane in zip(named, lanes, strict=True)
     ]
     specs = (
         _noted(_loss(several), _seeds(lanes), each),
@@ -95,7 +95,8 @@ def _layers(lanes: Sequence[Lane[Any]], probe: str) -> dict[str, Any]:
 
 def _sized(spec: dict[str, Any], width: int) -> dict[str, Any]:
     params = [
-        {**one, "value": width} if one["name"] == CONTAINER_WIDTH else one for one in spec["params"]
+        {**param, "value": width} if param["name"] == CONTAINER_WIDTH else param
+        for param in spec["params"]
     ]
     config = {**charts.theme(False), **spec["config"], "background": None}
     return {**whole({**spec, "params": params}, width), "config": config}
