@@ -114,8 +114,8 @@ export const drawing = {
 
   // Which curve is which.
   curves(isShort = false) {
-    const is = isShort ? " " : ": ", trend = this.trend() ? `; thick${is}trend` : "";
-    const thin = isShort ? "thin unseen" : `thin${trend ? "" : " line"}: unseen data`;
+    const trend = this.trend() ? "; thick: trend" : "";
+    const thin = isShort ? "thin: unseen" : `thin${trend ? "" : " line"}: unseen data`;
     return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? `; ${thin}` : ""}`;
   },
 

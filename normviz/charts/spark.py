@@ -37,7 +37,7 @@ def _curves(figure: Figure) -> list[str]:
     points = [point for line in (*medians, *lines) for point in line]
     x = _scale([x for x, _ in points], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in points], figure.log_y, HEIGHT - EDGE, EDGE)
-    parts = [line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
     styles = lane_styles(tuple(arm.scheme or arm.label for arm in figure.points))
     for curve, style in zip(medians, styles, strict=True):
         placed = _placed(curve, x, y)
@@ -58,7 +58,7 @@ def _scatter(figure: Figure) -> list[str]:
     x = _scale([x for x, _ in ends], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in ends], figure.log_y, HEIGHT - EDGE, EDGE)
     trained, failed = OUTCOMES.values()
-    parts = [line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
     for a, b, good in sorted(runs, key=lambda run: not run[2]):
         parts += [_dot(*at, trained if good else failed) for at in _placed([(a, b)], x, y)]
     return parts

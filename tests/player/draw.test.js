@@ -58,7 +58,7 @@ test("the loss chart's title has the words for which there is room", () => {
   page.nameLoss();
   figure.clientWidth = 360;
   page.nameLoss();
-  assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; thin: unseen data"], ["Loss", "nats; 1 seed; thick trend; thin unseen"]]);
+  assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; thin: unseen data"], ["Loss", "nats; 1 seed; thick: trend; thin: unseen"]]);
 });
 
 test("the signal walk names the step that its numbers are of", () => {
