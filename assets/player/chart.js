@@ -3,7 +3,7 @@
 
 const CONTAINER = "container_width";  // the legends' columns depend on it
 
-const BESIDE = 200;  // pixels
+const BESIDE = 200;  // pixels of a full screen that are not the plot's height
 
 // The spec for a place of that width.
 export function fitted(spec, width) {
@@ -21,7 +21,6 @@ export class Chart {
     host.classList.add("nv-chart");
   }
 
-  // The plot's picture (heatmaps) is a canvas of ours: nothing to decode, so nothing blinks.
   async show(spec) {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     const room = this.host.appendChild(document.createElement("div"));
@@ -29,7 +28,7 @@ export class Chart {
     let view = null, problem = null;
     try {
       ({ view } = await globalThis.normvizVega.vegaEmbed(room, fitted(spec, this.width()), {
-        mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: drawn,
+        mode: "vega-lite", renderer: "canvas", actions: false, defaultStyle: false, patch: withCanvas,
         tooltip: enlarged(this.host) === 1,  // Vega's would be of another place
       }));
     } catch (error) {
@@ -131,7 +130,8 @@ export class Chart {
   }
 }
 
-function drawn(plan) {
+// A heatmap's picture is a canvas instead of an address: nothing to decode, so nothing blinks.
+function withCanvas(plan) {
   for (const mark of marksOf(plan)) {
     if (mark.type !== "image") continue;
     delete mark.encode.update.url;

@@ -7,6 +7,7 @@ import { drawWalk } from "./walk.js";
 import { drawWritings } from "./writes.js";
 
 const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
+const NARROW = 480;  // pixels
 
 export const drawing = {
   redraw(what) {
@@ -104,17 +105,18 @@ export const drawing = {
     return chosen === "auto" ? (this.span > LONG ? TREND : 0) : Number(chosen) || 0;
   },
 
-  // The loss chart's title.
+  // The loss chart's title; shorter in a narrow place, so that it has one line there as well.
   nameLoss() {
     const inNats = this.lanes.some(({ about }) => about.unit?.startsWith("nats"));
-    this.head("loss", "Training loss", `${inNats ? "nats; " : ""}${this.curves()}`);
+    const isNarrow = this.charts.loss.figure.clientWidth < NARROW;
+    this.head("loss", isNarrow ? "Loss" : "Training loss", `${inNats ? "nats; " : ""}${this.curves(isNarrow)}`);
   },
 
   // Which curve is which.
-  curves() {
+  curves(isShort = false) {
     const trend = this.trend() ? "; thick: trend" : "";
-    const heldOut = this.sets.loss?.held_out?.length ? `; thin${trend ? "" : " line"}: unseen data` : "";
-    return `${this.seeds()}${trend}${heldOut}`;
+    const thin = isShort ? "thin: unseen" : `thin${trend ? "" : " line"}: unseen data`;
+    return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? `; ${thin}` : ""}`;
   },
 
   drawCursor() {
@@ -195,6 +197,7 @@ export const drawing = {
 
   fit() {
     for (const chart of Object.values(this.charts)) chart.fit();
+    if (this.charts.loss) this.nameLoss();
     this.redraw("cursor");
   },
 };

@@ -9,7 +9,7 @@ const AHEAD = 16;  // steps that the workers may be ahead of the slower one
 const OF_LANE = ["scheme", "norm", "init", "depth", "lr", "warmup", "dropout"], SHARED = ["task", "steps"];
 const IN_APP = "/normviz/live/live.html";  // where the app serves this page; see app/asgi/live_page.py
 // In the order of the app's links.
-export const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "dropout", "init_seed", "data_seed"];
+const FIELDS = ["scheme", "norm", "init", "depth", "task", "steps", "lr", "warmup", "dropout", "init_seed", "data_seed"];
 const NUMBERS = ["depth", "lr", "warmup", "dropout", "steps", "init_seed", "data_seed"];
 
 // ------------------------------------------------------------------ links
@@ -51,7 +51,7 @@ export function settingsOf(query, { pinned, offered, variants }) {
 }
 
 // What is wrong with a lane's settings: a sentence each.
-export function problemsOf(lane, offered, variants) {
+function problemsOf(lane, offered, variants) {
   const problems = FIELDS.flatMap((name) => {
     const value = lane[name], allowed = offered[name];
     if (Array.isArray(allowed)) {

@@ -2,7 +2,7 @@
 
 import { Cursor } from "./cursor.js";
 import { drawing } from "./draw.js";
-import { hands } from "./hands.js";
+import { input } from "./input.js";
 import { floats, newLane, take } from "./numbers.js";
 import { PAGE, panel } from "./panel.js";
 import { takeWritings } from "./writes.js";
@@ -35,7 +35,9 @@ export class Player {
 
   // what: { topic: { runs, repeats, earlier, probe, view, dark }, which is asked for, start: "follow" |
   //   "replay" | "end", nonce, cursor: { at, layer } of a link, name and caption: [line, ...] of saved charts,
-  //   and perhaps park, the step at which the replay stops, and tab, what a phone shows first }.
+  //   and perhaps begins (training began just now), signature of the runs' states that the page shows,
+  //   shortcuts (false: keys act only inside), park, the step at which the replay stops, and tab, what a phone
+  //   shows first }.
   update(what) {
     const before = this.what, old = this.topic, text = JSON.stringify;
     this.what = { ...before, ...what };
@@ -227,4 +229,4 @@ export class Player {
   }
 }
 
-Object.assign(Player.prototype, panel, drawing, hands);
+Object.assign(Player.prototype, panel, drawing, input);

@@ -50,12 +50,12 @@ function decaying(values, weight) {
   });
 }
 
-// A lane with its loss smoothed, made once for what there is.
-function calm(lane, weight) {
+// A lane with the trend of its loss in place of it, made once for what there is.
+function withTrend(lane, weight) {
   if (!weight) return lane;
   const key = `${weight} ${lane.loss.length}`;
-  if (lane.calm?.key !== key) lane.calm = { key, loss: smoothed(lane.loss, weight) };
-  return { ...lane, loss: lane.calm.loss, kept: keptSteps(lane) };
+  if (lane.trend?.key !== key) lane.trend = { key, loss: smoothed(lane.loss, weight) };
+  return { ...lane, loss: lane.trend.loss, kept: keptSteps(lane) };
 }
 
 // The whole curves; the part up to the cursor is drawn over them.
@@ -64,7 +64,7 @@ export function wholeLoss(lanes) {
 }
 
 export function lossAt(lanes, cursor, weight = 0) {
-  return lanes.map((lane) => calm(lane, weight)).flatMap((lane, i) => {
+  return lanes.map((lane) => withTrend(lane, weight)).flatMap((lane, i) => {
     const end = Math.min(cursor, lane.loss.length - 1);
     if (end < 0) return [];
     const steps = keptSteps(lane).filter((step) => step < end).concat(end);

@@ -1,7 +1,7 @@
 // One model in one WebAssembly instance: normviz/native/tape.cpp, with the model that
 // normviz/browser/model.py compiled beforehand.
 
-export const EPS = 1e-8;  // AdamW's, as in normviz/training/eager.py
+const EPS = 1e-8;  // AdamW's, as in normviz/training/eager.py
 const CONSTANT = 0, NORMAL = 2;
 
 // A browser without SIMD refuses these 30 bytes: a function that adds nothing but one vector instruction.
@@ -14,7 +14,7 @@ export function hasSimd() {
 }
 
 // All rows of [head, middle, times, tail]; see `repeated` of browser.py.
-export function unrolled([head, middle, times, tail]) {
+function unrolled([head, middle, times, tail]) {
   return [...head, ...Array.from({ length: times }, () => middle).flat(), ...tail];
 }
 

@@ -97,11 +97,6 @@ export class Run {
     return this.bad !== null || this.at >= this.settings.steps;
   }
 
-  // A rate that all later steps take as their peak.
-  edit(lr) {
-    if (lr !== peakAt(this.settings, this.at)) this.settings.edits.push([this.at, lr]);
-  }
-
   // One step: { step, loss, layers, heldOut }, and `bad` where it diverged.
   next() {
     const { tape, settings } = this, step = this.at, watched = this.records.has(step);

@@ -29,7 +29,7 @@ function rounded(x) {
 }
 
 // The line through the longest tail on which a line fits; see `Tail` of verdict.py.
-export function tailOf(losses) {
+function tailOf(losses) {
   const n = losses.length;
   let tail = null, bend = 0;
   for (const share of TAILS) {

@@ -76,10 +76,10 @@ function updateWalk(view) {
   svg.style.setProperty("--walk-lane", options.color);
   svg.style.setProperty("--walk-red", plan.red);
   svg.classList.toggle("nv-walk-dark", Boolean(options.dark));
-  for (const river of view.rivers) updateRiver(view, river);
+  for (const arrow of view.arrows) updateArrow(view, arrow);
   updateBlocks(view);
   updateMark(view);
-  view.rivers.forEach((river, i) => updateLabels(view, river, view.labels[i]));
+  view.arrows.forEach((arrow, i) => updateLabels(view, arrow, view.labels[i]));
   updateScales(view);
   const finding = walkFinding(values), at = view.hover ?? options.layer ?? null;
   walkSet(svg, "aria-label", finding);
@@ -112,36 +112,36 @@ function walkWorst(view, edge, probe) {
   return walkValue(view, probe, edge.layer);
 }
 
-function updateRiver(view, river) {
-  const domain = walkDomain(view, river.probe), x = river.x;
-  let points = river.edges.map((edge) => {
-    const value = walkWorst(view, edge, river.probe), share = value === undefined ? undefined : walkShare(value, domain);
+function updateArrow(view, arrow) {
+  const domain = walkDomain(view, arrow.probe), x = arrow.x;
+  let points = arrow.edges.map((edge) => {
+    const value = walkWorst(view, edge, arrow.probe), share = value === undefined ? undefined : walkShare(value, domain);
     return { y: edge.y, share, wide: share > 0 ? walkThick(share, WALK_WIDE) : WALK_THIN };
   });
-  river.points = points = [
-    { ...points[0], y: river.low }, ...points, { ...points[points.length - 1], y: river.high }];
+  arrow.points = points = [
+    { ...points[0], y: arrow.low }, ...points, { ...points[points.length - 1], y: arrow.high }];
   const flow = [], lost = [], bad = [], tips = [], cuts = [];
   for (let i = 1; i < points.length; i++) {
     const [a, b] = [points[i - 1], points[i]];
     if (a.share === undefined || b.share === undefined) continue;
     if (Number.isNaN(a.share) || Number.isNaN(b.share)) bad.push(`M${x} ${a.y}V${b.y}`);
     else if (!a.share && !b.share) lost.push(`M${x} ${a.y}V${b.y}`);
-    else flow.push(...walkRibbons(x, a, b, river.copies));
+    else flow.push(...walkRibbons(x, a, b, arrow.copies));
   }
   const step = Math.max(1, Math.round(24 / view.plan.rows.height));
   for (let i = 1; i + 1 < points.length; i += step) {
     const a = points[i], b = points[Math.min(i + 1, points.length - 1)];
     if (!(a.share >= 0 && b.share >= 0) || (view.plan.detailed && i === points.length - 2)) continue;
-    const y = view.plan.detailed ? a.y - (river.up ? 0.08 : 0.27) * view.plan.rows.height : a.y, wide = a.wide;
-    const inside = wide > 13, arm = inside ? Math.min(5, wide * 0.22) : 4.2, way = river.up ? 1 : -1;
+    const y = view.plan.detailed ? a.y - (arrow.up ? 0.08 : 0.27) * view.plan.rows.height : a.y, wide = a.wide;
+    const inside = wide > 13, arm = inside ? Math.min(5, wide * 0.22) : 4.2, way = arrow.up ? 1 : -1;
     (inside ? cuts : tips).push(`M${x - arm} ${y + way * arm * 0.6}L${x} ${y - way * arm * 0.4}L${x + arm} ${y + way * arm * 0.6}`);
   }
   const known = points.some(({ share }) => share !== undefined);
-  const bars = (known ? river.norms : []).map((y) => {
-    const half = riverWidth(river, y) / 2 + 5;
+  const bars = (known ? arrow.norms : []).map((y) => {
+    const half = arrowWidth(arrow, y) / 2 + 5;
     return `M${(x - half).toFixed(1)} ${y}h${(2 * half).toFixed(1)}`;
   });
-  for (const [part, paths] of Object.entries({ flow, lost, bad, tips, cuts, bars })) walkSet(river[part], "d", paths.join(""));
+  for (const [part, paths] of Object.entries({ flow, lost, bad, tips, cuts, bars })) walkSet(arrow[part], "d", paths.join(""));
 }
 
 // The stretch between two points as one ribbon, or as several side by side.
@@ -157,9 +157,9 @@ function walkRibbons(x, a, b, copies) {
   });
 }
 
-function riverWidth(river, y) {
-  const i = Math.max(1, river.points.findIndex((point) => point.y <= y));
-  return Math.max(river.points[i - 1].wide, river.points[i].wide) + (river.copies - 1) * WALK_GAP;
+function arrowWidth(arrow, y) {
+  const i = Math.max(1, arrow.points.findIndex((point) => point.y <= y));
+  return Math.max(arrow.points[i - 1].wide, arrow.points[i].wide) + (arrow.copies - 1) * WALK_GAP;
 }
 
 function updateBlocks(view) {
@@ -202,24 +202,24 @@ function updateMark(view) {
   walkSet(mark, "height", Math.max(4, height));
 }
 
-// Values beside a river: pointed at, picked, the first that is broken, both ends, the middle.
-function updateLabels(view, river, texts) {
-  const { plan, options } = view, { edges } = river;
+// Values beside a arrow: pointed at, picked, the first that is broken, both ends, the middle.
+function updateLabels(view, arrow, texts) {
+  const { plan, options } = view, { edges } = arrow;
   const row = (layer) => (layer === null || layer === undefined || layer > plan.depth ? -1 : walkRow(view, layer) + 1);
-  const broken = edges.map((edge) => walkWorst(view, edge, river.probe)).map((v) => v !== undefined && !Number.isFinite(v));
-  const wanted = [row(view.hover), row(options.layer), river.up ? broken.indexOf(true) : broken.lastIndexOf(true),
+  const broken = edges.map((edge) => walkWorst(view, edge, arrow.probe)).map((v) => v !== undefined && !Number.isFinite(v));
+  const wanted = [row(view.hover), row(options.layer), arrow.up ? broken.indexOf(true) : broken.lastIndexOf(true),
     0, edges.length - 1, edges.length >> 1];
   const taken = [];
   wanted.forEach((at, i) => {
-    const edge = edges[at], value = edge && walkWorst(view, edge, river.probe);
+    const edge = edges[at], value = edge && walkWorst(view, edge, arrow.probe);
     const shown = value !== undefined && taken.every((y) => Math.abs(y - edge.y) > 12);
     walkSet(texts[i], "visibility", shown ? "visible" : "hidden");
     if (!shown) return;
     taken.push(edge.y);
     walkSet(texts[i], "text", walkNumber(value));
-    walkSet(texts[i], "x", river.up ? river.x - WALK_WIDE / 2 - 9 : river.x + WALK_WIDE / 2 + 9);
+    walkSet(texts[i], "x", arrow.up ? arrow.x - WALK_WIDE / 2 - 9 : arrow.x + WALK_WIDE / 2 + 9);
     walkSet(texts[i], "y", edge.y + 3.6);
-    walkSet(texts[i], "class", `nv-walk-value ${river.up ? "nv-walk-finish" : "nv-walk-start"}${broken[at] ? " nv-walk-word" : ""}`);
+    walkSet(texts[i], "class", `nv-walk-value ${arrow.up ? "nv-walk-finish" : "nv-walk-start"}${broken[at] ? " nv-walk-word" : ""}`);
   });
 }
 
@@ -245,7 +245,7 @@ function walkReadout(view, layer) {
   return `${layer === 0 ? "Embedding" : `Block ${layer}`}: ${parts.join(", ") || "no numbers at this step"}.`;
 }
 
-// Hands
+// Pointer and keys
 
 function listenWalk(view) {
   const { svg, plan } = view, rows = plan.rows;

@@ -30,37 +30,38 @@ export function buildWalk(host, plan) {
   view.blocks = plan.nodes.filter((node) => node.kind === "block");
   view.mark = walkNode(svg, "rect", { class: "nv-walk-mark", x: 0.5, width: plan.width - 1, rx: 3 });
   const under = walkNode(svg, "g");
-  view.rivers = ["stream", "gradient"].map((kind) => buildRiver(view, svg, kind));
+  view.arrows = ["stream", "gradient"].map((kind) => buildArrow(view, svg, kind));
   const over = walkNode(svg, "g");
   for (const block of view.blocks) buildBlock(view, under, over, block);
   buildEnds(view, over);
-  view.labels = view.rivers.map(() => Array.from({ length: 6 }, () => walkNode(svg, "text", { class: "nv-walk-value" })));
+  view.labels = view.arrows.map(() => Array.from({ length: 6 }, () => walkNode(svg, "text", { class: "nv-walk-value" })));
   let y = plan.height;
   for (const kind of examples) y = buildExample(view, kind, y);
   view.legend = buildLegend(view, legend);
   return view;
 }
 
-function buildRiver(view, svg, kind) {
+// What goes through the stack as one wide arrow: the stream up, or its gradient down.
+function buildArrow(view, svg, kind) {
   const { plan } = view, up = kind === "stream";
   const edges = plan.edges.filter((edge) => edge.kind === kind);
   const group = walkNode(svg, "g", { class: up ? "nv-walk-up" : "nv-walk-down" });
   const x = up ? plan.x.up : plan.x.down;
   const ends = plan.nodes.filter((node) => node.kind === "embed" || node.kind === "head");
-  const river = {
+  const arrow = {
     edges, x, up, probe: edges[0].probe, copies: plan.streams.copies,
     low: ends[0].y, high: ends[1].y + ends[1].height,
     norms: streamNorms(view),
   };
   for (let i = 1; up && i <= plan.streams.history; i++) {
     const side = x - WALK_WIDE / 2 - 2.5 * i;
-    walkNode(group, "path", { class: "nv-walk-history", d: `M${side} ${river.low}V${river.high}` });
+    walkNode(group, "path", { class: "nv-walk-history", d: `M${side} ${arrow.low}V${arrow.high}` });
   }
   for (const part of ["flow", "lost", "bad", "tips", "cuts", "bars"]) {
-    river[part] = walkNode(group, "path", { class: `nv-walk-${part}` });
+    arrow[part] = walkNode(group, "path", { class: `nv-walk-${part}` });
   }
-  if (!plan.detailed) river.bars.setAttribute("style", `stroke-width: ${Math.min(3, 0.2 * plan.rows.height)}px`);
-  return river;
+  if (!plan.detailed) arrow.bars.setAttribute("style", `stroke-width: ${Math.min(3, 0.2 * plan.rows.height)}px`);
+  return arrow;
 }
 
 // Where norms stand on the stream, as y: the gradient passes them too. Rows without room show one.
@@ -88,7 +89,7 @@ function buildBlock(view, under, over, block) {
   }
   const y = block.y - high / 2;
   view.backs.push(walkNode(under, "path", { class: "nv-walk-back", d: `M${left} ${y}H${plan.x.up}` }));
-  walkNode(under, "path", { class: "nv-walk-drip", d: `M${plan.x.down} ${y}H${right}` });
+  walkNode(under, "path", { class: "nv-walk-taken", d: `M${plan.x.down} ${y}H${right}` });
   const box = walkNode(over, "rect", {
     class: "nv-walk-box", x: left, y: block.y - high + 0.4, width: right - left, height: high - 0.8, rx: Math.min(3, high / 4),
   });
@@ -109,9 +110,9 @@ function buildInside(plan, kind, under, over, bottom) {
   walkNode(wires, "path", { class: "nv-walk-aside", d: of("aside") });
   walkNode(wires, "path", { class: "nv-walk-out", d: of("out") + tips.join("") });
   const back = walkNode(wires, "path", { class: "nv-walk-back", d: of("back") });
-  const drips = kind.nodes.filter((node) => node.at === "box" && node.words).map(({ y }) => (
+  const taken = kind.nodes.filter((node) => node.at === "box" && node.words).map(({ y }) => (
     `M${down} ${y}H${left + width + 1}m4 -3l-4 3l4 3`));
-  walkNode(wires, "path", { class: "nv-walk-drip", d: drips.join("") });
+  walkNode(wires, "path", { class: "nv-walk-taken", d: taken.join("") });
   const box = walkNode(group, "rect", { class: "nv-walk-box", x: left, y: top, width, height, rx: 5 });
   walkNode(group, "path", { class: "nv-walk-halves", d: `M${left} ${-kind.height / 2}h${width}` });
   const texts = [];

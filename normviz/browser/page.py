@@ -11,6 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -156,53 +157,60 @@ def live_page(
         }
         for kind, of in VARIANTS.items()
     }
-    shipped: dict[str, Sequence[Lane]] = {}
-    for lanes in duels:
-        link = live_link([configured(lane.config) for lane in lanes])
-        if link and all(lane.config.scheme in schemes for lane in lanes):
-            shipped[link] = lanes
     wasm = (folder() / "tape.wasm").read_bytes()
-    wasm_name = f"tape-{version(wasm.hex())}.wasm"
     codes = gzip.compress(prose_codes(), 9, mtime=0)
-    codes_name = f"prose-{version(codes.hex())}.bin"
+    wasm_name, codes_name = f"tape-{version(wasm.hex())}.wasm", f"prose-{version(codes.hex())}.bin"
     files = {wasm_name: wasm, codes_name: codes}
-    finished = {f"duel-{version(link)}.bin": (link, lanes) for link, lanes in shipped.items()}
-    files |= {name: packed_json(shipped_duel(lanes)) for name, (_, lanes) in finished.items()}
+    finished = _offered(duels, schemes)
+    shipped = {link: f"duel-{version(link)}.bin" for link in finished}
+    files |= {shipped[link]: packed_json(shipped_duel(lanes)) for link, lanes in finished.items()}
     own = live_script()
-    texts = {f"live-{version(own)}.js": own}
-    first = next((name for name, (link, _) in finished.items() if link == encode(FIRST)), None)
-    models = (
-        (
-            model_file(lane),
-            packed_json({depth: _model(lane.replace(depth=depth)) for depth in of_norm}),
-        )
-        for scheme in schemes
-        for example in EXAMPLES
-        for norm, of_norm in variants[variant(example)].items()
-        for lane in (example.replace(scheme=scheme, norm=norm),)
-    )
-    inside = (
-        files | dict(models) if one_file else {name: files.pop(name) for name in (first,) if name}
-    )
+    own_name = f"live-{version(own)}.js"
+    models = _models(schemes, variants)
+    if one_file:
+        inside = files | dict(models)
+    else:
+        first = shipped.get(encode(FIRST), "")
+        inside = {first: files.pop(first)} if first else {}
+        yield own_name, own.encode()
+        yield from files.items()
+        yield from models
     data = {
         "wasm": wasm_name,
         "prose": codes_name,
         "packed": b64encode(packed_json(page_data(schemes, depths, variants))).decode(),
         "worker": f"(() => {{\n{joined('worker.js')}\n}})();\n",
-        "shipped": {link: name for name, (link, _) in finished.items()},
+        "shipped": shipped,
         "files": {name: b64encode(content).decode() for name, content in inside.items()},
     }
-    if not one_file:
-        yield from ((name, text.encode()) for name, text in texts.items())
-        yield from files.items()
-        yield from models
     body = BODY.format(
         heading=LIVE_TITLE, words=escape(WORDS), foot=escape(FOOT),
-        scripts=script_tags(more=own) if one_file else script_tags((*scripts, *texts)),
+        scripts=script_tags(more=own) if one_file else script_tags((*scripts, own_name)),
         up=f'<nav><p><a href="{escape(up)}">All duels</a></p></nav>' if up else "",
         data=in_script(data),
     )  # fmt: skip
     yield "live.html", document(f"NormViz: {LIVE_TITLE}", body, head, STYLE).encode()
+
+
+def _offered(duels: Iterable[Sequence[Lane]], schemes: Sequence[str]) -> dict[str, Sequence[Lane]]:
+    """The finished duels that the page could train, by their links."""
+    links = ((live_link([configured(lane.config) for lane in lanes]), lanes) for lanes in duels)
+    return {
+        link: lanes
+        for link, lanes in links
+        if link and all(lane.config.scheme in schemes for lane in lanes)
+    }
+
+
+def _models(
+    schemes: Sequence[str], variants: Mapping[str, Mapping[str, Sequence[int]]]
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the files of models, each with all depths of a placement, norm and variant."""
+    for scheme, example in product(schemes, EXAMPLES):
+        for norm, depths in variants[variant(example)].items():
+            lane = example.replace(scheme=scheme, norm=norm)
+            of_depth = {depth: _model(lane.replace(depth=depth)) for depth in depths}
+            yield model_file(lane), packed_json(of_depth)
 
 
 def page_data(

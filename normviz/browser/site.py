@@ -27,7 +27,7 @@ from ..observed import KEY
 from ..player import SCRIPTS, version
 from ..runs import Run, names
 from ..runs.frames import Frames
-from ..runs.lane import Lane, stored_lane
+from ..runs.lane import LETTERS, Lane, stored_lane
 from ..runs.store import Store
 from . import page as trained
 
@@ -93,7 +93,7 @@ def chosen_duels(store: Store, words: Sequence[str]) -> list[SiteDuel]:
 
 
 def _lanes(runs: Sequence[Run], frames: Frames) -> tuple[Lane, ...]:
-    return tuple(stored_lane(name, run, frames) for name, run in zip("ABCD", runs, strict=False))
+    return tuple(stored_lane(name, run, frames) for name, run in zip(LETTERS, runs, strict=False))
 
 
 def _known(store: Store, config: RunConfig) -> Run:

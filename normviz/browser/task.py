@@ -11,15 +11,13 @@ from ..model.corpora import SUCCESSOR_P, SUCCESSORS, prose, stationary
 from ..model.data import Copy, Markov, Prose
 
 
-def browser_task(key: str, with_text: bool = False) -> dict[str, Any]:
+def browser_task(key: str) -> dict[str, Any]:
     """A task as JSON, for `assets/player/batches.js`; its numbers are compared with the bounds. A page loads
     the text of prose, `codes`, from a file of its own."""
     task = {"markov": Markov, "copy": Copy, "prose": Prose}[key](RunConfig(task=key))
     fields: dict[str, Any] = {
         "key": key, "vocabulary": task.vocabulary, "chance": task.chance, "floor": task.floor,
     }  # fmt: skip
-    if key == "prose" and with_text:
-        fields["codes"] = list(prose_codes())
     if key == "markov":
         fields |= {
             "first": stationary().cumsum()[:-1].tolist(), "next": SUCCESSOR_P.cumsum()[:-1].tolist(),

@@ -33,6 +33,15 @@ class InitRecord:
 
 
 XAVIER, FFN = "Draw((6 / (D + D)) ** 0.5)", "Draw((6 / (D + HIDDEN)) ** 0.5)"
+XAVIER_REST = {
+    "out.weight": XAVIER,
+    "up.weight": FFN,
+    "down.weight": FFN,
+    "gate.weight": XAVIER,
+    "cell.weight": XAVIER,
+    "norm.weight": "Draw((6 / sum(shape)) ** 0.5)",
+}
+"""Of all matrices but those of queries, keys and values, and the ends of the model."""
 
 
 def _gpt2(s: str) -> dict[str, str]:
@@ -60,12 +69,7 @@ INITS: Registry[InitRecord] = Registry(
                 "positions.weight": "Draw(0.5, normal=True)",
                 "head.weight": "Draw((6 / (D + V)) ** 0.5)",
                 "qkv.weight": XAVIER,
-                "out.weight": XAVIER,
-                "up.weight": FFN,
-                "down.weight": FFN,
-                "gate.weight": XAVIER,
-                "cell.weight": XAVIER,
-                "norm.weight": "Draw((6 / sum(shape)) ** 0.5)",
+                **XAVIER_REST,
             },
         ),
         InitRecord(
@@ -80,12 +84,7 @@ INITS: Registry[InitRecord] = Registry(
                 "positions.weight": "Draw(D**-0.5, normal=True)",
                 "head.weight": "Draw(D**-0.5, normal=True)",
                 "qkv.weight": "Draw((6 / (D + 3 * D)) ** 0.5)",
-                "out.weight": XAVIER,
-                "up.weight": FFN,
-                "down.weight": FFN,
-                "gate.weight": XAVIER,
-                "cell.weight": XAVIER,
-                "norm.weight": "Draw((6 / sum(shape)) ** 0.5)",
+                **XAVIER_REST,
             },
         ),
         InitRecord(

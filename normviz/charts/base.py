@@ -1,8 +1,7 @@
 """What all charts share: how one is compiled, and the axes and words they have in common.
 
 A chart is compiled once to a constant Vega-Lite dict that names its datasets but holds none. The
-page's script, or `chart()`, adds the rows of the moment: as JSON, or as Arrow IPC, which Streamlit passes
-on untouched.
+page's script, or `chart()`, adds the rows of the moment.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-import pyarrow as pa
 from altair.utils.schemapi import debug_mode
 from numpy.typing import NDArray
 
@@ -77,6 +75,11 @@ def compiled(layers: Sequence[alt.Chart], height: int) -> Spec:
         "config": CONFIG, **shared, "layer": parts, "height": height, "$schema": alt.SCHEMA_URL,
         "params": [*lifted, {"name": CONTAINER_WIDTH, "value": 0}], "autosize": FIT, "usermeta": CANVAS,
     }  # fmt: skip
+
+
+def filled(spec: Spec, datasets: Mapping[str, Rows]) -> Spec:
+    """A chart that Altair made, with its rows and as wide as its place."""
+    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": datasets}
 
 
 def named(dataset: str) -> alt.Chart:
@@ -144,7 +147,7 @@ def halo(color: str) -> dict[str, Any]:
     return {"stroke": color, "strokeWidth": 4, "strokeJoin": "round", "strokeOpacity": 0.85}
 
 
-def rows(columns: Columns) -> list[dict[str, Any]]:
+def rows(columns: Columns) -> Rows:
     """One JSON object a row; a number that is not finite becomes null, which JSON can hold."""
     lists = [_plain(column) for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
@@ -156,24 +159,3 @@ def _plain(column: Column) -> list[Any]:
     if column.dtype.kind != "f":
         return column.tolist()
     return [v if ok else None for v, ok in zip(column.tolist(), np.isfinite(column), strict=True)]
-
-
-def ipc(columns: Columns) -> bytes:
-    """Arrow IPC stream of equally long columns (arrays of numbers, or sequences of text).
-
-    64-bit integers travel as int32: the browser would read them as BigInt. NaN and infinity stay
-    what they are. Raises pyarrow.ArrowInvalid where the lengths differ.
-    """
-    batch = pa.record_batch([_array(column) for column in columns.values()], names=list(columns))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def _array(column: Column) -> pa.Array:
-    if not isinstance(column, np.ndarray):
-        return pa.array(column, pa.string())
-    if column.dtype == np.int64:
-        return pa.array(column.astype(np.int32))
-    return pa.array(column)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import altair as alt
 
 from ..catalog.models import TITLES, UNTOLD, Census, Model
-from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
+from .base import TEXT_SIZE, Rows, Spec, filled, named
 from .palette import GREY, lane_styles
 
 HEIGHT, ROW = 240, 26
@@ -42,7 +41,7 @@ def totals(census: Census, kind: Kind) -> Spec:
         .encode(x=x, y=y, text="n:Q", color=alt.value("#808691"))
     )
     spec = alt.layer(bars, text).properties(height=ROW * len(counts)).to_dict()
-    return _filled(spec, "totals", [{"what": name, "n": n} for name, n in counts])
+    return filled(spec, {"totals": [{"what": name, "n": n} for name, n in counts]})
 
 
 def years(census: Census, kind: Kind, shares: bool = False) -> Spec:
@@ -74,7 +73,7 @@ def years(census: Census, kind: Kind, shares: bool = False) -> Spec:
         .properties(height=HEIGHT)
         .to_dict()
     )
-    return _filled(spec, "years", rows)
+    return filled(spec, {"years": rows})
 
 
 def finding(census: Census, kind: Kind) -> str:
@@ -99,7 +98,3 @@ def _color(census: Census, kind: Kind, legend: alt.Legend | None = None) -> alt.
     styles = lane_styles(tuple(keys.get(name, name) for name in names if name != UNTOLD))
     colors = [style.color for style in styles] + [GREY] * (UNTOLD in names)
     return alt.Color("what:N", scale=alt.Scale(domain=names, range=colors), legend=legend)
-
-
-def _filled(spec: Spec, name: str, rows: Sequence[dict[str, object]]) -> Spec:
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": {name: rows}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from statistics import median
@@ -15,7 +14,7 @@ from altair.utils.schemapi import UndefinedType
 from normviz.formats import number
 from normviz.runs.statistics import interval
 
-from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, named
+from .base import TEXT_SIZE, Rows, Spec, filled, named
 from .palette import ink, lane_styles
 
 HEIGHT = 280
@@ -105,8 +104,8 @@ def _curves(figure: Figure, dark: bool) -> Spec:
         layers.insert(0, _theory_layer(x, y, dark))
     apart = alt.layer(*layers).resolve_scale(strokeDash="independent")
     spec = apart.properties(height=HEIGHT).to_dict()
-    sets = {"seeds": _seeds(figure), "medians": _medians(figure), "theory": _theory(figure)}
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+    sets = {"seeds": rows(figure), "medians": _medians(figure), "theory": _theory(figure)}
+    return filled(spec, sets)
 
 
 def _theory_layer(x: alt.X, y: alt.Y, dark: bool) -> alt.Chart:
@@ -140,8 +139,8 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     )
     layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
     spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
-    sets = {"seeds": _seeds(figure), "theory": _theory(figure)}
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+    sets = {"seeds": rows(figure), "theory": _theory(figure)}
+    return filled(spec, sets)
 
 
 def _strip(figure: Figure, dark: bool) -> Spec:
@@ -172,8 +171,8 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     )
     spec = alt.layer(bars, dots, tick).properties(height=max(90, ROW * len(figure.points)))
     spec = spec.to_dict()
-    sets = {"intervals": intervals(figure), "seeds": _seeds(figure), "medians": _medians(figure)}
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+    sets = {"intervals": intervals(figure), "seeds": rows(figure), "medians": _medians(figure)}
+    return filled(spec, sets)
 
 
 def _shortened(figure: Figure) -> Figure:
@@ -217,7 +216,8 @@ def _scale(log: bool, nice: bool = True) -> alt.Scale:
     return alt.Scale(zero=False, nice=nice, padding=12)
 
 
-def _seeds(figure: Figure) -> Rows:
+def rows(figure: Figure) -> Rows:
+    """The figure's points that its axes can show: arm, x, y, and seed, or in a scatter whether it trains."""
     if figure.is_scatter:
         return _runs(figure)
     return [
@@ -238,7 +238,7 @@ def _link(arm: Points, k: int, of: int) -> dict[str, str]:
 def _runs(figure: Figure) -> Rows:
     """The points of a scatter; those that do not train last, which puts them on top."""
     trained, failed = OUTCOMES
-    rows: Rows = [
+    points: Rows = [
         {
             "arm": arm.label,
             "x": x,
@@ -250,17 +250,17 @@ def _runs(figure: Figure) -> Rows:
         for k, (x, (y,), good) in enumerate(zip(arm.x, arm.y, arm.trains, strict=True))
         if _drawable(x, figure.log_x) and _drawable(y, figure.log_y)
     ]
-    return sorted(rows, key=lambda row: row["trains"] == failed)
+    return sorted(points, key=lambda row: row["trains"] == failed)
 
 
 def _medians(figure: Figure) -> Rows:
-    rows: Rows = []
+    middles: Rows = []
     for arm in figure.points:
         for x, ys in zip(arm.x, arm.y, strict=True):
             middle = median(ys) if not any(map(math.isnan, ys)) else math.nan
             if _drawable(middle, figure.log_y):
-                rows.append({"arm": arm.label, "x": x, "y": middle})
-    return rows
+                middles.append({"arm": arm.label, "x": x, "y": middle})
+    return middles
 
 
 def intervals(figure: Figure) -> Rows:
@@ -302,8 +302,3 @@ def finding(figure: Figure) -> str:
             parts.append(f"{arm.label} from {ends}")
     over = f" over {figure.x}" if figure.x else ""
     return f"{figure.y}{over}. {'; '.join(parts)}."
-
-
-def rows(figure: Figure) -> Sequence[dict[str, Any]]:
-    """The figure's points as a table: arm, x, seed and value."""
-    return _seeds(figure)

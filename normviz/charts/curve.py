@@ -6,11 +6,11 @@ from base64 import b64encode
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .palette import GREY, RED
+from .palette import GREY
+from .scale import Floats
+from .svg import cross, document, line
 
-Floats = NDArray[np.float64]
 WIDTH, HEIGHT, EDGE = 180, 76, 4
 POINTS = 30
 HEADROOM = 1.2
@@ -34,23 +34,17 @@ def picture(losses: Sequence[Floats], steps: int, chance: float, floor: float | 
     def y(loss: float) -> float:
         return EDGE + (HEIGHT - 2 * EDGE) * (top - min(max(loss, low), top)) / (top - low)
 
-    parts = []
-    for level in (chance, floor):
-        if level is not None:
-            parts.append(
-                f'<path d="M{EDGE} {y(level):.1f}H{WIDTH - EDGE}" stroke="{GREY}" '
-                'stroke-dasharray="2 3"/>'
-            )
+    parts = [
+        line([(EDGE, y(level)), (WIDTH - EDGE, y(level))], GREY, "2 3", 1)
+        for level in (chance, floor)
+        if level is not None
+    ]
     for seed in losses:
         at, means = thinned(seed, POINTS)
-        path = " ".join(f"{x(s):.0f},{y(v):.1f}" for s, v in zip(at, means, strict=True))
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="1.5"/>')
+        parts.append(line([(x(s), y(v)) for s, v in zip(at, means, strict=True)], LINE, "", 1.5))
         if not np.isfinite(seed).all():
-            parts.append(_cross(x(int(np.flatnonzero(~np.isfinite(seed))[0]))))
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}">'
-        f"{''.join(parts)}</svg>"
-    )
+            parts.append(cross(x(int(np.flatnonzero(~np.isfinite(seed))[0])), EDGE + 5))
+    svg = document(parts, WIDTH, HEIGHT)
     return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
 
 
@@ -65,11 +59,3 @@ def thinned(losses: Floats, points: int) -> tuple[list[float], list[float]]:
     counts = size + (groups < larger)
     steps, means = (np.add.reduceat(x, starts) / counts for x in (finite, losses[finite]))
     return steps.tolist(), means.tolist()
-
-
-def _cross(x: float) -> str:
-    left, right, top, foot = x - 4, x + 4, EDGE + 1, EDGE + 9
-    return (
-        f'<path d="M{left:.0f} {top}L{right:.0f} {foot}M{left:.0f} {foot}L{right:.0f} {top}" '
-        f'stroke="{RED}" stroke-width="2"/>'
-    )

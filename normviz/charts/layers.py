@@ -1,8 +1,8 @@
-"""One quantity in every layer at one step, all lanes on one axis: at the cursor of a duel, or at step 0.
+"""One quantity in every layer at one step, all lanes on one axis: at the cursor of a duel, or at step 0. The
+player calls this chart "bars".
 
 Points joined by lines: a log axis has no zero from which the length of a bar could be read. Zero, values off
-the axis and numbers that are not finite have marks of their own, never a gap. The rows are the numbers as
-they were recorded: Vega sorts them into marks.
+the axis and numbers that are not finite have marks of their own, never a gap: Vega sorts the rows into them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from normviz.runs.recording import LayerValues
 from .base import (
     FINITE,
     TEXT_SIZE,
-    Columns,
+    Rows,
     Spec,
     compiled,
-    ipc,
     js,
     named,
     on_axis,
+    rows,
     tick_label,
     value_scale,
 )
@@ -51,25 +51,7 @@ def chart(lanes: Sequence[Lane], probe: str) -> Spec:
     values = [lane.recording.layers(probe) for lane in lanes]
     domain = quantised_domain(record, values, reach_up=REACH_UP)
     constant = spec(styles_of(lanes), tuple(lane.label for lane in lanes), probe, depth, domain)
-    return {
-        **constant,
-        "datasets": {"bars": ipc(_first_rows(lanes, probe)), "note": ipc({"text": []})},
-    }
-
-
-def _first_rows(lanes: Sequence[Lane], probe: str) -> Columns:
-    """What each lane recorded at step 0, layer by layer."""
-    each = ((i, lane, lane.recording.layers(probe)) for i, lane in enumerate(lanes))
-    there = [
-        (i, lane, values.drawn[0]) for i, lane, values in each if row_at(values, 0) is not None
-    ]
-    first, counts = PROBES[probe].first_layer, [len(values) for _, _, values in there]
-    return {
-        "layer": np.concatenate([np.empty(0, np.int64), *(np.arange(n) + first for n in counts)]),
-        "lane": np.repeat([i for i, _, _ in there], counts).astype(np.int64),
-        "value": np.concatenate([np.empty(0), *(values for _, _, values in there)]),
-        "name": [lane.title for _, lane, values in there for _ in values],
-    }
+    return {**constant, "datasets": {**rows_at(lanes, probe, 0), "note": []}}
 
 
 def spec(
@@ -139,8 +121,10 @@ def _values(
         alt.Tooltip("layer:Q", title=row),
         alt.Tooltip("inside:Q", title="value", format=".3~g"),
     ]
-    rows = named("bars").transform_filter(on_axis(domain.scale == "log"))
-    at = rows.transform_calculate(inside=f"clamp(datum.value, {js(domain.lo)}, {js(domain.hi)})")
+    drawable = named("bars").transform_filter(on_axis(domain.scale == "log"))
+    at = drawable.transform_calculate(
+        inside=f"clamp(datum.value, {js(domain.lo)}, {js(domain.hi)})"
+    )
     at = at.encode(**place, y=y, color=color, tooltip=words)
     shown: dict[str, Any] = {"clip": True, "opacity": int(has_points)}
     first, others = (at.transform_filter(f"datum.lane {rule} 0") for rule in ("===", ">"))
@@ -178,16 +162,26 @@ def _outside(place: dict[str, Any], color: alt.Color, domain: Domain) -> list[al
     ]
 
 
-def rows_at(lanes: Sequence[Lane], probe: str) -> dict[str, list[dict[str, Any]]]:
-    """The datasets at the last record of each lane, as `barsAt` of the player has them."""
-    each = ((i, lane, lane.recording.layers(probe)) for i, lane in enumerate(lanes))
-    at = [(i, lane, layers) for i, lane, layers in each if len(layers.step)]
-    bars = [
-        {"layer": layer, "lane": i, "value": value, "name": lane.title}
-        for i, lane, layers in at
-        for layer, value in enumerate(layers.drawn[-1].tolist(), PROBES[probe].first_layer)
-    ]
-    steps = [(lane.letter, int(layers.step[-1])) for _, lane, layers in at]
+def rows_at(lanes: Sequence[Lane], probe: str, cursor: int | None = None) -> dict[str, Rows]:
+    """The datasets at each lane's last record up to step `cursor`, or at its last one, as `barsAt` of the
+    player has them."""
+    bars, steps = Rows(), list[tuple[str, int]]()
+    for i, lane in enumerate(lanes):
+        layers = lane.recording.layers(probe)
+        at = row_at(layers, lane.recording.total if cursor is None else cursor)
+        if at is None:
+            continue
+        values = layers.drawn[at]
+        n, first = len(values), PROBES[probe].first_layer
+        bars += rows(
+            {
+                "layer": np.arange(n) + first,
+                "lane": np.full(n, i),
+                "value": values,
+                "name": [lane.title] * n,
+            }
+        )
+        steps.append((lane.letter, int(layers.step[at])))
     if not steps:
         return {"bars": bars, "note": []}
     last = max(step for _, step in steps)

@@ -239,7 +239,7 @@ def _zoom() -> alt.Parameter:
     )
 
 
-def _name(label: str) -> str:
+def _name_expression(label: str) -> str:
     """Vega expression: what stands at a lane's line of "A Post-LN, depth 12": "A Post-LN", or "A". Of "A Own:
     in + out" it is "A Own"."""
     words = f"truncate(split(split(split({label}, ', ')[0], ' (')[0], ': ')[0], {NAME_LETTERS})"
@@ -248,7 +248,9 @@ def _name(label: str) -> str:
 
 def _room(labels: tuple[str, ...]) -> str:
     """Vega expression: pixels beside the lines' ends for the longest name."""
-    longest = ", ".join(f"length({_name(js(' '.join(label.split())))})" for label in labels)
+    longest = ", ".join(
+        f"length({_name_expression(js(' '.join(label.split())))})" for label in labels
+    )
     return f"({SHIFT} + {LETTER_WIDTH + 2} * max({longest}))"
 
 
@@ -290,7 +292,9 @@ def _names(
         .transform_calculate(
             shift=f"min(datum.lowest + {NAME_LINE} * datum.row, {HEIGHT - NAME_LINE / 2}"
             f" - {NAME_LINE} * (datum.rows - datum.row)) - datum.at",
-            name=_name(f"{js([' '.join(label.split()) for label in labels])}[datum.lane]"),
+            name=_name_expression(
+                f"{js([' '.join(label.split()) for label in labels])}[datum.lane]"
+            ),
         )
         .encode(x=x, y=y, text="name:N")
     )
@@ -403,7 +407,7 @@ def _level_rows(lanes: Sequence[Lane], steps: int, domain: tuple[float, float]) 
     texts, values, under = zip(*sorted(levels), strict=True) if levels else ((), (), ())
     loss = np.maximum(np.array(values, dtype=np.float64), domain[0])
     heads = [
-        (len(run.losses) / steps, len(_named(lane.label)))
+        (len(run.losses) / steps, len(_name_of(lane.label)))
         for lane, run in zip(lanes, runs, strict=True)
         if 0 < len(run.losses) < steps
     ]
@@ -437,8 +441,8 @@ def _placed(
     return words, left
 
 
-def _named(label: str) -> str:
-    """What stands at a line's end where there is room for it (see `_name`)."""
+def _name_of(label: str) -> str:
+    """What stands at a line's end where there is room for it (see `_name_expression`)."""
     return " ".join(label.split()).split(", ")[0].split(" (")[0].split(": ")[0][:NAME_LETTERS]
 
 

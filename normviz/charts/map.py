@@ -119,8 +119,8 @@ def _live(
 
 def legend(domain: Domain) -> str:
     """What the colours of a page's maps mean, as HTML of one line."""
-    stops = ", ".join(f"#{RAMP_STOPS[i : i + 6]}" for i in range(0, len(RAMP_STOPS), 6))
     low, high = (f"{loss:.2f}" for loss in domain)
+    stops = ", ".join(RAMP_STOPS)
     return (
         f'<span class="map-legend">{low} <i style="background: linear-gradient(to left, {stops})"></i> '
         f"{high} nats, brighter is lower</span>"
@@ -249,10 +249,7 @@ def finding(panel: Map) -> str:
     parts = [f"{len(marks)} cell{'s' * (len(marks) != 1)}"] + (
         [f"{todo} not run yet"] if todo else []
     )
-    for mark, words in (
-        ("diverged", "diverged"),
-        ("falling", "still falling"),
-    ):
+    for mark, words in (("diverged", "diverged"), ("falling", "still falling")):
         if n := marks.count(mark):
             parts.append(f"{n} {words}")
     ran = _ran(panel)

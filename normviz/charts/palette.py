@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from normviz.runs.lane import Lane
 
 from .base import CONTAINER_WIDTH, js
+from .scale import Floats
 
 SYMBOL_WIDTH, LETTER_WIDTH = 30, 6
 """Pixels that an entry of a legend takes, about."""
 NARROW, WIDE = 290, 480
 """Pixels of the plots that a legend is laid out for: on a phone or beside the settings, and else."""
 AXIS_WIDTH = 60
+"""Pixels of the axis left of a plot, about."""
 RED = "#e03131"  # not finite: nothing else is red
 GREY = "#8a8f98"  # a heatmap cell whose value is zero (or below, by rounding)
 BACKGROUNDS = ("#ffffff", "#171614")  # of Streamlit, light and dark
@@ -62,6 +64,7 @@ STAND_INS = [style.color for key, style in SCHEMES.items() if key not in ("pre",
 APART = 10.0
 """Colours nearer than this (CIE76, for the eyes that tell them apart least) are one in a chart."""
 CONTRAST = 3.05
+"""Of a shade with both backgrounds, at least."""
 FADE = 0.6
 """Share of the page's background in the colour of a lane that is of earlier settings."""
 
@@ -69,10 +72,11 @@ FADE = 0.6
 # red). Vega interpolates them linearly in RGB; ramp() does the same, so legend and picture agree.
 RAMP_SCHEME = "viridis"
 RAMP_STOPS = (
-    "440154470e61481a6c482575472f7d443a834144873d4e8a39568c35608d31688e2d708e2a788e27818e23888e"
-    "21918d1f988b1fa08822a8842ab07f35b77943bf7154c56866cc5d7ad1518fd744a5db36bcdf27d2e21be9e51a"
-    "fde725"
-)
+    "#440154", "#470e61", "#481a6c", "#482575", "#472f7d", "#443a83", "#414487", "#3d4e8a", "#39568c",
+    "#35608d", "#31688e", "#2d708e", "#2a788e", "#27818e", "#23888e", "#21918d", "#1f988b", "#1fa088",
+    "#22a884", "#2ab07f", "#35b779", "#43bf71", "#54c568", "#66cc5d", "#7ad151", "#8fd744", "#a5db36",
+    "#bcdf27", "#d2e21b", "#e9e51a", "#fde725",
+)  # fmt: skip
 
 
 # Where two lanes are compared: the second one's value is larger, both are equal, the first one's is.
@@ -132,16 +136,16 @@ def _shades(color: str) -> list[str]:
 
 def ramp(count: int) -> NDArray[np.uint8]:
     """[count, 3] colours of the heatmap scale from its low to its high end."""
-    stops = np.array([list(bytes.fromhex(RAMP_STOPS[i : i + 6])) for i in range(0, 186, 6)])
-    return _between(stops, count)
+    return _between(RAMP_STOPS, count)
 
 
 def diverging(count: int) -> NDArray[np.uint8]:
     """[count, 3] colours of the comparing scale from its low to its high end."""
-    return _between(np.array([rgb(color) for color in DIVERGING]), count)
+    return _between(DIVERGING, count)
 
 
-def _between(stops: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
+def _between(colors: Sequence[str], count: int) -> NDArray[np.uint8]:
+    stops = np.array([rgb(color) for color in colors])
     at = np.linspace(0, len(stops) - 1, count)
     channels = [np.interp(at, np.arange(len(stops)), stops[:, c]) for c in range(3)]
     return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
@@ -183,8 +187,6 @@ PALETTE, COMPARING = _cells(ramp(LEVELS)), _cells(diverging(LEVELS))
 
 
 # Measures of colours.
-
-Floats = NDArray[np.float64]
 
 # Usual, protanopia, deuteranopia, tritanopia: Machado et al. 2009, severity 1, on linear RGB.
 EYES = np.array(

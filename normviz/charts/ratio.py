@@ -55,9 +55,10 @@ def label(over: Lane, under: Lane) -> str:
 def domain(divided: LayerValues) -> Domain:
     """As many decades below 1 as above it."""
     values = divided.drawn
-    finite = np.abs(np.log10(values[np.isfinite(values) & (values > 0)]))
-    decades = min(MOST_DECADES, max(1, ceil(finite.max(initial=0.0))))
-    beyond = bool(finite.max(initial=0.0) > decades)
+    powers = np.abs(np.log10(values[np.isfinite(values) & (values > 0)]))
+    farthest = float(powers.max(initial=0.0))
+    decades = min(MOST_DECADES, max(1, ceil(farthest)))
+    beyond = farthest > decades
     return Domain(
         10.0**-decades, 10.0**decades, "log", beyond, beyond, broken=bool(np.isnan(values).any())
     )

@@ -1,7 +1,7 @@
 """Domains that hardly ever change: a chart whose domain changes is rebuilt in the browser.
 
 A domain covers everything recorded so far in whole decades and only ever grows while a run goes
-on, so it changes a few times at most. Bars and heatmaps share it.
+on, so it changes a few times at most. All charts of a quantity share it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 # divergence can be 1e30: shown at the axis' end, it does not flatten everything else.
 REACH_DOWN, REACH_UP = 6, 3
 STRIDE = 3
-MARGIN = 1.1  # the smallest value is clear of the axis, or its bar would have no height
+MARGIN = 1.1  # the smallest value is clear of the axis
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,18 @@ from ..catalog import PLACEMENTS
 from .claim import OUTCOMES, Figure
 from .claim import Points as Row
 from .palette import GREY, lane_styles, scheme_style
+from .svg import Points, document, line
 
 WIDTH, HEIGHT, EDGE = 112, 48, 4
 DOT = 2.2
 NEUTRAL = "#8a5cc2"
 """The colour of a row that names no placement."""
-Points = Sequence[tuple[float, float]]
 
 
 def svg(figure: Figure) -> str:
     """Medians as lines in the colours of the figure, theory dashed. A strip has a row of dots a number."""
     draw = _scatter if figure.is_scatter else _strip if figure.is_strip else _curves
-    parts = draw(figure)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}">{"".join(parts)}</svg>'
-    )
+    return document(draw(figure), WIDTH, HEIGHT)
 
 
 def title(figure: Figure) -> str:
@@ -41,11 +37,11 @@ def _curves(figure: Figure) -> list[str]:
     points = [point for line in (*medians, *lines) for point in line]
     x = _scale([x for x, _ in points], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in points], figure.log_y, HEIGHT - EDGE, EDGE)
-    parts = [_line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
     styles = lane_styles(tuple(arm.scheme or arm.label for arm in figure.points))
     for curve, style in zip(medians, styles, strict=True):
         placed = _placed(curve, x, y)
-        parts.append(_line(placed, style.color, " ".join(map(str, style.dash)), 1.8))
+        parts.append(line(placed, style.color, " ".join(map(str, style.dash)), 1.8))
         if len(placed) == 1:
             parts.append(_dot(*placed[0], style.color))
     return parts
@@ -62,7 +58,7 @@ def _scatter(figure: Figure) -> list[str]:
     x = _scale([x for x, _ in ends], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in ends], figure.log_y, HEIGHT - EDGE, EDGE)
     trained, failed = OUTCOMES.values()
-    parts = [_line(_placed(line, x, y), GREY, "3 2", 1) for line in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
     for a, b, good in sorted(runs, key=lambda run: not run[2]):
         parts += [_dot(*at, trained if good else failed) for at in _placed([(a, b)], x, y)]
     return parts
@@ -74,7 +70,7 @@ def _strip(figure: Figure) -> list[str]:
     parts = []
     for i, (row, color) in enumerate(zip(rows, map(_color, figure.points), strict=True)):
         y = HEIGHT * (i + 0.5) / len(rows)
-        parts.append(_line([(0, y), (WIDTH, y)], GREY, "1 3", 0.8))
+        parts.append(line([(0, y), (WIDTH, y)], GREY, "1 3", 0.8))
         parts += [_dot(at, y, color) for value in row if (at := x(value)) is not None]
     return parts
 
@@ -113,15 +109,6 @@ def _scale(values: Sequence[float], log: bool, start: float, end: float) -> Scal
 def _placed(line: Points, x: Scale, y: Scale) -> list[tuple[float, float]]:
     both = ((x(a), y(b)) for a, b in line)
     return [(a, b) for a, b in both if a is not None and b is not None]
-
-
-def _line(points: Points, color: str, dash: str, width: float) -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dashed = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"'
-        f' stroke-linejoin="round"{dashed}/>'
-    )
 
 
 def _dot(x: float, y: float, color: str) -> str:

@@ -11,7 +11,8 @@ from normviz.runs import Recording
 from normviz.runs.lane import Lane, diverged
 
 from .curve import thinned
-from .palette import GREY, RED, styles_of
+from .palette import GREY, styles_of
+from .svg import cross, document, line
 
 WIDTH, HEIGHT, EDGE = 152, 64, 3
 POINTS = 60
@@ -35,18 +36,15 @@ def svg(lanes: Sequence[Lane]) -> str:
         share = (np.log(top) - np.log(max(loss, 1e-9))) / (np.log(top) - np.log(low))
         return EDGE + (HEIGHT - 2 * EDGE) * float(np.clip(share, 0, 1))
 
-    parts = [_line([(x(0), y(chance)), (x(steps - 1), y(chance))], GREY, "2 3", 1)]
+    parts = [line([(x(0), y(chance)), (x(steps - 1), y(chance))], GREY, "2 3", 1)]
     for run, style in zip(runs, styles_of(lanes), strict=True):
         at, loss = thinned(run.losses, POINTS)
         dash = " ".join(map(str, style.dash))
         curve = [(x(s), y(v)) for s, v in zip(at, loss, strict=True)]
-        parts.append(_line(curve, style.color, dash, 2))
+        parts.append(line(curve, style.color, dash, 2))
         if bad := run.bad:
-            parts.append(_cross(x(bad[0]), EDGE + 4))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'height="{HEIGHT}">{"".join(parts)}</svg>'
-    )
+            parts.append(cross(x(bad[0]) + 10, EDGE + 8))
+    return document(parts, WIDTH, HEIGHT)
 
 
 def finding(lanes: Sequence[Lane]) -> str:
@@ -64,20 +62,3 @@ def _lowest(run: Recording) -> float:
 
 def _sentence(lane: Lane) -> str:
     return diverged(lane) or f"loss {formats.loss(float(lane.recording.losses[-1]))} at the end"
-
-
-def _line(points: Sequence[tuple[float, float]], color: str, dash: str, width: float) -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dashed = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"'
-        f' stroke-linejoin="round"{dashed}/>'
-    )
-
-
-def _cross(x: float, y: float) -> str:
-    a, b = x + 6, x + 14
-    return (
-        f'<path d="M{a:.1f} {y:.1f}L{b:.1f} {y + 8:.1f}M{a:.1f} {y + 8:.1f}L{b:.1f} {y:.1f}" '
-        f'stroke="{RED}" stroke-width="2.5"/>'
-    )

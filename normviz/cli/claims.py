@@ -256,17 +256,17 @@ def _sets() -> list[dict[str, Any]]:
 
 
 def _print_sets(shown: list[dict[str, Any]]) -> None:
-    same = sum(not one["parts"] for one in shown)
-    verdicts = sum({*one["sets"]} == {one["all"]} for one in shown) - same
+    same = sum(not row["parts"] for row in shown)
+    verdicts = sum({*row["sets"]} == {row["all"]} for row in shown) - same
     typer.echo(
         f"{len(shown)} claims, each on two sets of seeds and on all together: {same} with the same "
         f"outcome in every part, {verdicts} with the same verdict and another part, "
         f"{len(shown) - verdicts - same} with another verdict"
     )
-    for one in shown:
-        if one["parts"]:
-            typer.echo(f"{one['claim']}: {', '.join(one['sets'])} -> {one['all']}")
-        for part in one["parts"]:
+    for row in shown:
+        if row["parts"]:
+            typer.echo(f"{row['claim']}: {', '.join(row['sets'])} -> {row['all']}")
+        for part in row["parts"]:
             outcomes = f"{', '.join(part['sets'])} -> {part['all']}"
             typer.echo(f"    {part['says']}: {outcomes} ({part['evidence']})")
 

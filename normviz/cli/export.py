@@ -22,7 +22,7 @@ from ..limits import MAX_SWEEP_SEEDS
 from ..observed import KEY, Observed, Settings, configured
 from ..runs import Recording, Run, empty
 from ..runs.frames import Frames
-from ..runs.lane import Lane
+from ..runs.lane import LETTERS, Lane
 from ..runs.names import in_file
 from ..runs.shipped import adopt
 from ..runs.store import Store, StoreError
@@ -124,10 +124,10 @@ def read_duel(words: Sequence[str], store: Store) -> tuple[str, list[Named]]:
         lanes = (run.config,)
     else:
         lanes = read_lanes(name)
-    if changes:
-        lanes = [configured(config).replace(**changes) for config in lanes]
+    if changes:  # which may make lanes alike: that is one
+        lanes = [*dict.fromkeys(configured(config).replace(**changes) for config in lanes)]
     preset = name if name in PRESETS and not changes else ""
-    return preset, list(zip("ABCD", lanes, strict=False))
+    return preset, list(zip(LETTERS, lanes, strict=False))
 
 
 def read_lane(duel: list[Named], lane: int | None) -> list[Named]:

@@ -15,6 +15,7 @@ import typer
 
 from . import main
 from .errors import complain
+from .places import PICTURES, TABLES, check_file, write_picture, write_table
 
 if TYPE_CHECKING:
     from ..own_model.report import Anatomy
@@ -31,7 +32,6 @@ Named = Annotated[
         "FILE.safetensors"
     ),
 ]
-TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
 Blocks = Annotated[str | None, typer.Option(help="Path of the list of blocks")]
 
 
@@ -67,8 +67,6 @@ def inspect(
     the stream after each block and its largest channels, on the first 512 tokens or fewer if the model takes
     fewer. No code of a model and no pickle (.bin, .pt) is loaded.
     """
-    from .places import check_file
-
     try:
         check_file(out, TABLES, "--out")
         check_file(plot, PICTURES, "--plot")
@@ -160,10 +158,8 @@ def _weights(
 def _print(weights: Weights, as_json: bool, out: Path | None, plot: Path | None) -> None:
     typer.echo(weights.to_json() if as_json else str(weights))
     try:
-        if out is not None and out.suffix == ".csv":
-            weights.table.to_csv(out, index=False, na_rep="nan")
-        elif out is not None:
-            weights.table.to_parquet(out, index=False)
+        if out is not None:
+            write_table(weights.table, out)
         if plot is not None and weights.growth is not None:
             draw(weights.growth, plot)
     except OSError as error:
@@ -172,15 +168,12 @@ def _print(weights: Weights, as_json: bool, out: Path | None, plot: Path | None)
 
 def draw(growth: Growth, path: Path) -> None:
     """The RMS of the stream by block, with what was measured above it."""
-    from ..charts import layers, theme
-    from ..export.pictures import captioned, picture
+    from ..charts import layers
     from ..runs.names import with_names
 
     title, words = growth.sentences
-    spec = captioned(
-        layers.chart(with_names([growth.lane]), "stream_rms"), [title, *wrap(words, 110)]
-    )
-    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", config=theme(False)))
+    spec = layers.chart(with_names([growth.lane]), "stream_rms")
+    write_picture(spec, [title, *wrap(words, 110)], path)
 
 
 def _diagnose(anatomy: Anatomy) -> None:

@@ -1,13 +1,19 @@
-"""Folders and files of a command line, checked before anything runs."""
+"""Folders and files of a command line: checked before anything runs, and written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..home import PRIVATE, expanded, made
 from ..runs.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
 
 
 def data_folder(given: Path | None) -> Path | None:
@@ -42,3 +48,20 @@ def check_file(path: Path | None, suffixes: Sequence[str], option: str) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"{option} {str(path)!r} can't be written: {why}") from None
+
+
+def write_table(rows: pd.DataFrame, path: Path) -> None:
+    """Rows as CSV or Parquet, by the file's suffix."""
+    if path.suffix == ".csv":
+        rows.to_csv(path, index=False, na_rep="nan")
+    else:
+        rows.to_parquet(path, index=False)
+
+
+def write_picture(spec: dict[str, Any], lines: Sequence[str], path: Path) -> None:
+    """A chart with lines on its origin, as SVG or PNG by the file's suffix."""
+    from ..charts import theme
+    from ..export.pictures import captioned, picture
+
+    kind = "svg" if path.suffix == ".svg" else "png"
+    path.write_bytes(picture(captioned(spec, lines), kind, config=theme(False)))

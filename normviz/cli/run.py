@@ -28,9 +28,8 @@ from ..runs.verdict import final_loss
 from ..training.events import Step
 from . import main
 from .errors import complain
-from .places import check_file
+from .places import TABLES, check_file, write_table
 
-SUFFIXES = (".csv", ".parquet", ".json")
 LONGEST = 1_000_000
 """Bytes of a file of settings; four lanes have about 4,000."""
 
@@ -67,7 +66,7 @@ def run(
     try:
         lanes = read_chosen(words or [], lane, text, configs)
         at_steps = {name: read_at(at, config) for name, config in lanes.items()}
-        check_file(out, SUFFIXES, "--out")
+        check_file(out, (*TABLES, ".json"), "--out")
         if out is not None and (seeds > 1 or len(lanes) > 1):
             several = "--seeds asks" if seeds > 1 else "--lane all asks"
             raise ValueError(
@@ -251,10 +250,8 @@ def write(result: Result, out: Path, at: Sequence[int]) -> None:
     try:
         if out.suffix == ".json":
             out.write_text(json.dumps(result.as_json(at), allow_nan=False))
-        elif out.suffix == ".csv":
-            result.tidy().to_csv(out, index=False, na_rep="nan")
         else:
-            result.tidy().to_parquet(out, index=False)
+            write_table(result.tidy(), out)
     except OSError as error:
         complain(f"--out {str(out)!r} can't be written: {error.strerror}")
 

@@ -30,10 +30,8 @@ from ..studies.maps.layout import spanned
 from ..studies.maps.points import read_points
 from . import main
 from .errors import complain
-from .places import check_file, data_folder
+from .places import PICTURES, TABLES, check_file, data_folder
 from .run import read_lanes, read_words
-
-TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
 
 
 @main.command()

@@ -30,6 +30,7 @@ from ..studies.maps.summary import (
     sensitivity_words,
 )
 from .errors import complain
+from .places import write_picture, write_table
 
 LINES = 10
 """Cells in the live table: those that train, and the last that ended."""
@@ -210,18 +211,12 @@ def write(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """One row per cell, as Parquet or CSV."""
     from ..studies.maps.summary import table
 
-    rows = table(grid, points)
-    if path.suffix == ".csv":
-        rows.to_csv(path, index=False, na_rep="nan")
-    else:
-        rows.to_parquet(path, index=False)
+    write_table(table(grid, points), path)
 
 
 def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     """The maps side by side. Raises ValueError if no cell has ended."""
-    from ..charts import theme
     from ..charts.map import chart
-    from ..export.pictures import captioned, picture
     from ..studies.maps.layout import maps, spanned
     from ..studies.maps.link import caption
 
@@ -230,5 +225,4 @@ def draw(grid: Grid, points: Sequence[Point], path: Path) -> None:
     across, up = spanned(grid)
     origin = caption(grid, across.field, up.field)
     origin.append(computed_by((cell.engine for cell in points), "cells"))
-    spec = captioned(chart(maps(grid, points)), origin)
-    path.write_bytes(picture(spec, "svg" if path.suffix == ".svg" else "png", config=theme(False)))
+    write_picture(chart(maps(grid, points)), origin, path)

@@ -15,7 +15,7 @@ from ..config import RunConfig, seeds_of
 from ..runs.lane import Lane
 from ..runs.names import with_names
 from .pictures import whole
-from .vega import ID, draw
+from .vega import part
 
 Format = Literal["pdf", "svg"]
 WIDTH, SIZE = 170.0, 8.0
@@ -49,15 +49,14 @@ def figure(
     # The words below name the seed, so the legend needs not.
     named = with_names([replace(lane, recordings=lane.recordings[:1]) for lane in lanes])
     several = [
-        replace(one, recordings=lane.recordings) for one, lane in zip(named, lanes, strict=True)
+        replace(alone, recordings=lane.recordings) for alone, lane in zip(named, lanes, strict=True)
     ]
     specs = (
         _noted(_loss(several), _seeds(lanes), each),
         _noted(_layers(named, probe), _of_layers(lanes), each),
     )
     drawn = [
-        ID.sub(rf"\g<0>{name}-", draw(_sized(spec, each), "svg", 1).decode())
-        for name, spec in zip(("loss", "layers"), specs, strict=True)
+        part(name, _sized(spec, each)) for name, spec in zip(("loss", "layers"), specs, strict=True)
     ]
     sizes = [tuple(map(float, found.groups())) for svg in drawn if (found := ROOT.search(svg))]
     high = max(height for _, height in sizes)
@@ -96,7 +95,8 @@ def _layers(lanes: Sequence[Lane[Any]], probe: str) -> dict[str, Any]:
 
 def _sized(spec: dict[str, Any], width: int) -> dict[str, Any]:
     params = [
-        {**one, "value": width} if one["name"] == CONTAINER_WIDTH else one for one in spec["params"]
+        {**param, "value": width} if param["name"] == CONTAINER_WIDTH else param
+        for param in spec["params"]
     ]
     config = {**charts.theme(False), **spec["config"], "background": None}
     return {**whole({**spec, "params": params}, width), "config": config}

@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-
 from .vega import draw, draw_in_process
 
 Spec = dict[str, Any]
@@ -39,10 +37,9 @@ def picture(
 ) -> bytes:
     """A Vega-Lite chart as a picture; `scale` multiplies a PNG's pixels, `width` is in pixels.
 
-    The chart may be an Altair chart or a spec with its datasets, whose rows may be lists or Arrow
-    IPC bytes. `config` is a Vega-Lite config under the chart's own (`charts.theme`); `background` a
-    colour, None for none; `in_process` draws in a process of its own. Raises ValueError for data that is not
-    in the chart, wherever it lies.
+    The chart may be an Altair chart or a spec with its datasets. `config` is a Vega-Lite config under the
+    chart's own (`charts.theme`); `background` a colour, None for none; `in_process` draws in a process of its
+    own. Raises ValueError for data that is not in the chart, wherever it lies.
     """
     if kind not in ("png", "svg"):
         raise ValueError(f"a picture is png or svg, not {kind!r}")
@@ -65,8 +62,8 @@ def captioned(spec: Spec, lines: Sequence[str]) -> Spec:
 
 
 def whole(spec: Spec, width: int = WIDTH) -> Spec:
-    """The spec with every dataset it names inside, as rows, and with a width."""
-    sets = {name: _rows(rows) for name, rows in spec.get("datasets", {}).items()}
+    """The spec with every dataset it names inside, as JSON can hold it, and with a width."""
+    sets = {name: _plain(rows) for name, rows in spec.get("datasets", {}).items()}
     for data in _data(spec):
         if "url" in data:
             raise ValueError(
@@ -98,15 +95,8 @@ def _has_width(spec: Spec) -> bool:
     return spec.get("width", "container") != "container" or any(name in spec for name in inside)
 
 
-def _rows(rows: Any) -> list[Any]:
-    """Rows as JSON has them: from Arrow bytes, or as they are; numbers that are not finite are null."""
-    if isinstance(rows, bytes | bytearray | memoryview):
-        with pa.ipc.open_stream(pa.py_buffer(bytes(rows))) as stream:
-            rows = stream.read_all().to_pylist()
-    return [_plain(row) for row in rows]
-
-
 def _plain(value: Any) -> Any:
+    """A value of rows without numbers that are not finite: JSON has null."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -34,7 +34,7 @@ def draw(lanes: Sequence[Lane]) -> Picture:
     """The picture of lanes that were run. Raises ValueError for lanes that can't be drawn."""
     lanes = with_names(lanes)
     specs_of = {side: _charts(lanes, side == "dark") for side in ("light", "dark")}
-    svg, card = vega.named(
+    svg, card = vega.parts_and_card(
         {f"{side}-{name}": spec for side, some in specs_of.items() for name, spec in some.items()},
         _card(lanes),
     )

@@ -101,7 +101,7 @@ def _docstring(lane: Lane) -> str:
     label, task = PLACEMENTS.label(c.scheme), TASKS.label(c.task)
     about = (
         f"Plain PyTorch: it needs torch, numpy and {_needs(c)}, prints the loss of every 20th step, and "
-        f"ends with the final loss. {_ours(lane)}{_how_exact(lane)}"
+        f"ends with the final loss. {_outcome(lane)}{_how_exact(lane)}"
     )
     title = f'"""{label}, {task}, {c.steps} steps: run {lane.key} of NormViz.'
     return "\n\n".join([title, fill(about, 100)]) + '\n"""'
@@ -112,7 +112,7 @@ def _needs(c: RunConfig) -> str:
     return "scikit-learn (or its file digits.csv.gz)" if images else "nothing else"
 
 
-def _ours(lane: Lane) -> str:
+def _outcome(lane: Lane) -> str:
     """What the run itself came to."""
     loss = lane.final_loss
     if loss is None:

@@ -42,16 +42,19 @@ def draw(spec: dict[str, Any], kind: str, scale: float) -> bytes:
     return svg.encode() if kind == "svg" else vl_convert.svg_to_png(svg, scale=scale, ppi=DENSITY)
 
 
-def named(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, str], bytes]:
+def part(name: str, spec: dict[str, Any]) -> str:
+    """A chart as SVG for a document of several, where an id may be taken once: its ids begin with `name`."""
+    return ID.sub(rf"\g<0>{name}-", draw(spec, "svg", 1).decode())
+
+
+def parts_and_card(specs: dict[str, dict[str, Any]], card: str) -> tuple[dict[str, str], bytes]:
     """Charts as SVG by name, and the SVG `card` as PNG with the charts that its comments name. Raises
     ValueError where one can't be drawn."""
     import vl_convert
 
-    charts = {}
-    for name, spec in specs.items():
-        # Several charts get into one document, where an id may be taken once.
-        charts[name] = ID.sub(rf"\g<0>{name}-", draw(spec, "svg", 1).decode())
-        card = card.replace(f"<!--{name}-->", charts[name])
+    charts = {name: part(name, spec) for name, spec in specs.items()}
+    for name, svg in charts.items():
+        card = card.replace(f"<!--{name}-->", svg)
     return charts, vl_convert.svg_to_png(card, scale=1, ppi=DENSITY)
 
 

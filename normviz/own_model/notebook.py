@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..observed import label
-from ..player import in_script, live_page, posted
+from ..player import in_script, posted, posted_page
 from ..result import FRAME_HEIGHT
 from ..runs import Recording, Steps
 from ..runs.lane import Lane
@@ -55,7 +55,7 @@ class Notebook:
         self.first = "grad_block" if "grad_block" in watch.keys else watch.keys[0]
         self.page = FRAME.format(
             name=self.name,
-            page=escape(live_page(settings, self.first)),
+            page=escape(posted_page(settings, self.first)),
             title=escape(settings.label),
             height=FRAME_HEIGHT,
         )

@@ -6,7 +6,7 @@ script runs in all of them, so a replay moves exactly as the live page did.
 
 from .bundle import SCRIPTS, css, folder, joined, script, vega, version
 from .message import CARRIED, VIEWS, ChartOptions, Have, Sent, View, message
-from .page import SharedFiles, document, in_script, live_page, page, posted, script_tags
+from .page import SharedFiles, document, in_script, page, posted, posted_page, script_tags
 
 __all__ = [
     "CARRIED",
@@ -22,10 +22,10 @@ __all__ = [
     "folder",
     "in_script",
     "joined",
-    "live_page",
     "message",
     "page",
     "posted",
+    "posted_page",
     "script",
     "script_tags",
     "vega",

@@ -42,7 +42,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 1200
 REPLAY = """{ways}<main><h1>{title}</h1><p>{words}</p><div id="player"></div></main>
 {scripts}
 {start}"""
-LINES = "p { white-space: pre-line; }"
+LINE_ENDS = "p { white-space: pre-line; }"
+"""The words above a replay keep their line ends."""
 
 
 def document(title: str, body: str, head: str = "", style: str = "") -> str:
@@ -139,7 +140,7 @@ def _begun(lane: Lane) -> Lane:
     return replace(lane, recordings=(lane.recording, *begun))
 
 
-def live_page(settings: Settings, probe: str) -> str:
+def posted_page(settings: Settings, probe: str) -> str:
     """A page whose charts draw what another window posts to it, each time `posted`."""
     named = names.title([settings])
     start = FOLLOW.format(
@@ -156,11 +157,11 @@ def replay_document(
     body = REPLAY.format(
         ways=ways, title=escape(title), words=escape(words), scripts=scripts, start=start
     )
-    return document(title, body, head, LINES)
+    return document(title, body, head, LINE_ENDS)
 
 
 def posted(lane: Lane, probes: Sequence[str], live: bool) -> dict[str, Any]:
-    """What a window posts to a `live_page`: all numbers so far of one lane, probe by probe, and once each
+    """What a window posts to a `posted_page`: all numbers so far of one lane, probe by probe, and once each
     chart and what all probes have alike."""
     each = {key: message([lane], key, Sent(), live=live, options=ChartOptions()) for key in probes}
     pool: dict[str, int] = {}
@@ -194,9 +195,9 @@ def _probe(
 ) -> dict[str, Any]:
     """Numbers of one probe, and every way to look at them; charts by their place in `pool`."""
     sent = Sent()
-    numbers = message(lanes, probe, sent, live=False, options=ChartOptions())
-    numbers |= {"probes": every}
-    del numbers["charts"]
+    first = message(lanes, probe, sent, live=False, options=ChartOptions())
+    first |= {"probes": every}
+    del first["charts"]
     looks = {}
     for view in VIEWS:
         for linear in (False, True):
@@ -209,7 +210,7 @@ def _probe(
             }
             look = {name: out[name] for name in ("view", "domain", "between", "sets")}
             looks[f"{view} {'linear' if linear else 'log'}"] = {**look, "charts": charts}
-    return {"numbers": numbers, "looks": looks}
+    return {"numbers": first, "looks": looks}
 
 
 def in_script(value: Any) -> str:

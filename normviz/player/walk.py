@@ -30,8 +30,9 @@ CARRIED = ("stream_rms", "branch_ratio", "grad_hidden", "grad_block")
 
 DETAILED = 24  # the inside of a block is not drawn in deeper stacks
 MOST_ROWS = 128
-TALLEST, STACK, COMPACT = 64.0, 576.0, 640.0
-SMALLEST, WIDEST = 30.0, 16.0
+# Pixels: the stack with the insides of its blocks, and the most and least of a row of it; the same without.
+STACK, TALLEST, SMALLEST = 576.0, 64.0, 30.0
+COMPACT, WIDEST = 640.0, 16.0
 HEAD, FOOT, CAP = 62.0, 42.0, 22.0  # above the first row, below the last, height of the end boxes
 EXAMPLE = 52.0  # height of the one block that is drawn in detail beside a compact stack
 

@@ -569,7 +569,7 @@ MUTATIONS = (
         "wrong word: times less and times more are swapped", "tests/player",
     ),
     Mutation(
-        "arrow-backwards", "assets/player/hands.js",
+        "arrow-backwards", "assets/player/input.js",
         "ArrowRight: () => cursor.pin(cursor.step + leap)",
         "ArrowRight: () => cursor.pin(cursor.step - leap)",
         "wrong sign: the right arrow goes back", "tests/player",

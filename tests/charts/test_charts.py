@@ -12,7 +12,6 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-import pyarrow as pa
 import pytest
 from charts_kit import (
     DEPTH,
@@ -41,7 +40,7 @@ from normviz.charts import (
     ratio,
     styles_of,
 )
-from normviz.charts.base import CONTAINER_WIDTH, compiled, ipc, named, step_axis
+from normviz.charts.base import CONTAINER_WIDTH, compiled, named, step_axis
 from normviz.charts.loss import y_domain
 from normviz.charts.map import Map, MapCell, finding
 from normviz.charts.map import chart as map_chart
@@ -134,13 +133,6 @@ def test_deep_models_and_dark_pages_render() -> None:
     assert "line" in without_data(charts["bars"])
     for chart in charts.values():
         assert "<svg" in render(chart)
-
-
-def test_arrow_keeps_numbers_and_avoids_64_bit_integers() -> None:
-    data = ipc({"i": np.array([1, 2]), "x": np.array([np.inf, 0.5]), "t": ["a", "b"]})
-    table = pa.ipc.open_stream(data).read_all()
-    assert table.schema.field("i").type == pa.int32()
-    assert table.to_pylist() == [{"i": 1, "x": np.inf, "t": "a"}, {"i": 2, "x": 0.5, "t": "b"}]
 
 
 # Loss

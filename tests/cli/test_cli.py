@@ -216,7 +216,7 @@ BAD = [
     (["--at", "-1"], "--at names step -1"),
     (["--seeds", "2", "--out", "a.csv"], "--out writes one run and --seeds asks for several"),
     (["--seeds", "2", "init_seed=2147483647"], "init_seed is 2147483648, allowed"),
-    (["--out", "a.xlsx"], "--out is 'a.xlsx', allowed is a name ending in .csv, .parquet"),
+    (["--out", "a.xlsx"], "--out is 'a.xlsx', allowed is a name ending in .parquet, .csv"),
     (["--out", "/nowhere/a.csv"], "--out names the folder '/nowhere', which does not exist"),
 ]
 

@@ -89,6 +89,11 @@ def test_scripts_and_configs_of_what_nobody_ran_need_no_training(folder: Path) -
     assert "The run that it repeats" not in (folder / names[0]).read_text()
 
 
+def test_lanes_that_a_change_makes_alike_are_one(folder: Path) -> None:
+    (name,) = export(folder, "scheme=peri", "--as", "py")
+    assert name.endswith("-A-peri.py")
+
+
 def test_a_run_that_is_not_finished_is_taken_as_it_is(folder: Path, tiny: RunConfig) -> None:
     store = Store(folder.parent / "data")
     result = collect(train(tiny))

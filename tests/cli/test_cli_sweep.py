@@ -85,8 +85,8 @@ BAD = [
     ),
     (["depth=2,3", "--on", "ray:ray://head:10001"], "--on is 'ray:ray://head:10001', allowed"),
     (
-        ["depth=2,3", "--plot", "a.svg"],
-        "a map needs two settings with several values each",
+        ["scheme=pre,post", "norm=rmsnorm,layernorm", "--plot", "a.svg"],
+        "a map needs a setting with several values, and of several such",
     ),
 ]
 

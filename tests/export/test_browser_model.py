@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from charts_kit import in_node
 from crossing_kit import case
-from live_kit import trained_in_node
+from live_kit import task_with_text, trained_in_node
 
 from normviz import RunConfig, train
 from normviz.browser.link import BROWSER_NORMS
@@ -58,8 +58,6 @@ def test_batches_and_masks_are_those_of_numpy_bit_for_bit() -> None:
         SMALL.replace(task=task, seq_len=seq_len, dropout=0.3, init_seed=2)
         for task, seq_len in (("markov", 8), ("copy", 14), ("prose", 9))
     ]
-    from normviz.browser.task import browser_task
-
     found = in_node(
         """
         import { Tape } from "player/tape.js";
@@ -75,10 +73,7 @@ def test_batches_and_masks_are_those_of_numpy_bit_for_bit() -> None:
         }
         console.log(JSON.stringify(out));
         """,
-        [
-            {"model": browser_model(c), "task": browser_task(c.task, with_text=True)}
-            for c in configs
-        ],
+        [{"model": browser_model(c), "task": task_with_text(c.task)} for c in configs],
     )
     for config, (batches, masks) in zip(configs, found, strict=True):
         task = make_task(config)

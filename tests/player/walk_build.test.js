@@ -12,6 +12,6 @@ test("every block is there with its number, and both ends, and the words of the 
   const words = inside.map((node) => node.textContent);
   for (const block of view.blocks) assert.ok(words.includes(String(block.layer)));
   for (const node of plan.nodes.filter(({ kind }) => kind === "embed" || kind === "head")) assert.ok(words.includes(node.words));
-  assert.deepEqual(view.rivers.map(({ up }) => up), [true, false]);
+  assert.deepEqual(view.arrows.map(({ up }) => up), [true, false]);
   assert.ok(inside.some((node) => node.attributes.class?.includes("nv-walk-norm")));
 });

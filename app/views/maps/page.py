@@ -96,7 +96,7 @@ def command(page_maps: Maps) -> str:
     words = [f"{name}={value}" for name, value in page_maps.asked.words.items() if name != "seeds"]
     words.append(f"seeds={page_maps.asked.grid.seeds}")
     command = " ".join(["normviz sweep", *map(shlex.quote, words)])
-    with suppress(SweepError):  # which draws no map of one axis
+    with suppress(SweepError):  # a sweep draws no map of axes without a number
         spanned(page_maps.asked.grid)
         command += " --plot maps.svg"
     return command

@@ -33,7 +33,7 @@ def maps(
 
     `fields` name the settings to the right and upwards (see `spanned`); where the learning rate goes
     upwards the frontier is drawn. `curve` draws a cell's losses as the address of a small picture.
-    Raises SweepError without two axes.
+    Raises SweepError without an axis, and for several of which none is a number.
     """
     x, y = spanned(grid, fields)
     others = [axis for axis in grid.axes if axis not in (x, y)]
@@ -46,15 +46,20 @@ def maps(
 
 def spanned(grid: Grid, fields: Fields | None = None) -> tuple[Axis, Axis]:
     """The two axes of a map, to the right and upwards: those named, which may have one value, else two that
-    are numbers (the learning rate goes upwards), else a number and the last axis that is none."""
+    are numbers (the learning rate goes upwards), else a number and the last axis that is none. A single axis
+    stands beside the learning rate of all cells, and a single learning rate beside their placement."""
     if fields is not None:
         return axis_of(grid, fields[0]), axis_of(grid, fields[1])
     ordered = [axis for axis in grid.axes if axis.is_ordered]
     named = [axis for axis in grid.axes if not axis.is_ordered]
-    if not ordered or len(grid.axes) < 2:
+    if len(grid.axes) == 1:
+        (axis,) = grid.axes
+        is_rate = axis.field == PREFERRED_Y
+        return (axis_of(grid, "scheme"), axis) if is_rate else (axis, axis_of(grid, PREFERRED_Y))
+    if not ordered:
         raise SweepError(
-            "a map needs two settings with several values each, one of them a number, as in "
-            "depth=2,4,8 lr=1e-3,1e-2"
+            "a map needs a setting with several values, and of several such settings one that is a number, "
+            "as in depth=2,4,8 lr=1e-3,1e-2"
         )
     if len(ordered) == 1:
         return ordered[0], named[-1]

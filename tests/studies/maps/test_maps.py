@@ -61,7 +61,7 @@ BAD = [
     ("depth=2,4&lr=0.001,99", "lr is '99'"),
     ("depth=2,4&lr=0.001,nan", "lr is"),
     ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
-    ("depth=2,4", "a map needs two settings with several values"),
+    ("scheme=pre,post&norm=rmsnorm,layernorm", "a map needs a setting with several values"),
     ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
     ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
     ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
@@ -219,7 +219,7 @@ def test_the_picture_of_a_curve_marks_divergence() -> None:
         assert head == "data:image/svg+xml;base64"
         return b64decode(data).decode()
 
-    assert svg(3.3, 2.0, 1.5).count("<polyline") == 1
+    assert svg(3.3, 2.0, 1.5).count("<polyline") == 3, "chance, floor and the losses"
     assert "<rect" not in svg(3.3, 2.0, 1.5)  # a dark page stays dark
     assert svg(3.3, 2.0, math.nan).count("<path") == svg(3.3, 2.0, 1.5).count("<path") + 1
     assert "nan" not in svg(math.nan, math.inf)

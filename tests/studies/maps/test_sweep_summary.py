@@ -13,8 +13,8 @@ from normviz.charts.map import chart, finding
 from normviz.cli.sweep_output import report
 from normviz.export.pictures import picture
 from normviz.runs.statistics import compare, spread
-from normviz.studies.maps import Cell, Grid, SweepError, make
-from normviz.studies.maps.layout import maps
+from normviz.studies.maps import Cell, Grid, SweepError, grid_of, make
+from normviz.studies.maps.layout import maps, spanned
 from normviz.studies.maps.points import Point
 from normviz.studies.maps.summary import edge_rows, frontier, sensitivity, table, wortsman
 
@@ -229,7 +229,12 @@ def test_the_map_marks_what_is_no_final_loss_and_draws() -> None:
     assert picture(spec, "png").startswith(b"\x89PNG")
 
 
-def test_a_map_needs_two_axes_of_numbers() -> None:
+def test_one_axis_is_a_map_beside_the_placement_or_the_rate() -> None:
     grid, points = one_scheme([1.5, 1.2, 3.3])
-    with pytest.raises(SweepError, match="a map needs two settings with several values each"):
-        maps(grid, points)
+    (found,) = maps(grid, points)
+    assert (found.columns, len(found.rows), found.frontier) == (("Pre-LN",), 3, (1,))
+    assert b"Pre-LN" in picture(chart([found]), "svg")
+    across, up = spanned(grid_of({"depth": "2,4"}, RunConfig()))
+    assert ((across.field, up.field), len(up.values)) == (("depth", "lr"), 1)
+    with pytest.raises(SweepError, match="a map needs a setting with several values"):
+        spanned(grid_of({"scheme": "pre,post", "norm": "rmsnorm,layernorm"}, RunConfig()))

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Cursor } from "../../assets/player/cursor.js";
-import { hands } from "../../assets/player/hands.js";
+import { input } from "../../assets/player/input.js";
 import { element, lane } from "./dom.js";
 
 function player() {
   const cursor = new Cursor(() => {});
   cursor.last = 100;
   cursor.pin(50);
-  return { ...hands, cursor, root: { contains: () => false } };
+  return { ...input, cursor, root: { contains: () => false } };
 }
 
 const press = (it, key, more = {}) => {

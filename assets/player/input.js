@@ -3,7 +3,7 @@
 import { enlarged } from "./chart.js";
 import { digits, heldUntil, recordAt } from "./numbers.js";
 
-export const hands = {
+export const input = {
   listen() {
     const { cursor } = this;
     this.find(".nv-play").onclick = () => (cursor.playing ? cursor.pause() : cursor.play());
