@@ -74,13 +74,16 @@ def page() -> None:
         page_duel,
         backend,
     )
+    transport.show_left(backend)
     tour.show(lanes, backend)
     if guided:
         page_lanes.verdicts(lanes, secret=waits)
     else:
         page_lanes.show(lanes, backend, transport.train, seen)
-        same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
-        glossary.caption(f"{_placements(lanes)} {_start(lanes)} {same}")
+        glossary.caption(
+            f"{_placements(lanes)} {_start(lanes)} "
+            f'<span class="same">{literal(_difference(lanes, seen))}</span>'
+        )
         beside.show(seen, lanes, backend)
     with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
