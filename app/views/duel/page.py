@@ -38,7 +38,7 @@ from . import (
 )
 from . import lanes as page_lanes
 
-SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
+SHEET = '<details class="sheet"{}><summary aria-label="Settings">Settings</summary></details>'
 """Opens the settings on a phone: the rules are in `style.css`, so that it opens without the server."""
 
 
@@ -90,7 +90,7 @@ def page() -> None:
         if has_rail:
             with left:
                 transport.show(lanes, backend)
-                st.html(SHEET)
+                st.html(SHEET.format(" open" if tour.opens_settings(page_duel) else ""))
                 with st.container(key="knobs"):
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):
