@@ -327,6 +327,7 @@ def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(pag
     assert kinds()[0] == ("primary", "t")
     checked(at.button(key="train").click().run())
     assert kinds() == [("secondary", ""), ("primary", "p")]
+    assert shown(at)["begins"] and shown(at)["asked"]
     checked(at.select_slider(key="knob_depth").set_value(4).run())
     assert at.button(key="train_before").proto.type == "secondary"
 
