@@ -6,6 +6,7 @@ that is not allowed changes nothing, and `complaint` says why.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -30,6 +31,8 @@ from .backend import SharedBackend, known
 from .page_state import PageState
 from .policy import link_notices
 
+LONG_SECONDS = 10.0
+"""Seconds since a run has started, from which on the page asks before it ends that run, or pauses it."""
 EARLIER = 120
 """Most characters of the words that name the earlier settings of a curve."""
 TURNED = (
@@ -44,6 +47,14 @@ class Named(NamedTuple):
     story: int
     beside: str
     seeds: int
+
+
+class Left(NamedTuple):
+    """A duel that was left while it trained, and its runs, which are paused."""
+
+    lanes: tuple[RunConfig, ...]
+    seeds: int
+    runs: tuple[int, ...]
 
 
 class Drawn(NamedTuple):
@@ -86,6 +97,7 @@ class Duel(PageState):
     automatic  the runs that started without a click last
     refused_in  key of the widget that still holds the value that `complaint` is about; empty where none does
     asks       Train was pressed, and the page asks first, because that ends a run
+    left       the duel before, where its runs have trained for long; None without one
     drawn      of each lane its placement, and the one before it, as their pictures were drawn last
     """
 
@@ -113,12 +125,13 @@ class Duel(PageState):
     refused_in: str = ""
     asks: bool = False
     drawn: tuple[Drawn, ...] = ()
+    left: Left | None = None
 
     def become(self, other: Duel) -> None:
         """Show another duel. What the visitor started stays theirs, and the text used last stays at hand."""
         text = other.text or self.text
         for attribute in fields(self):
-            if attribute.name not in ("mine", "named", "number", "nonce", "drawn"):
+            if attribute.name not in ("mine", "named", "number", "nonce", "drawn", "left"):
                 setattr(self, attribute.name, getattr(other, attribute.name))
         self.text, self.number, self.nonce = text, self.number + 1, self.nonce + 1
 
@@ -198,13 +211,8 @@ def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
             linked_duel.cursor,
         )
     else:
-        runs = [
-            run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))
-        ]
+        _leave_for(page_duel, backend, linked_duel.lanes)
         page_duel.become(linked_duel)
-        leave(
-            page_duel, backend, tuple(run.id for run in runs if run.config not in page_duel.lanes)
-        )
     page_duel.named = page_duel.shown
     return bool(asked.link and asked.lanes) and not came_back
 
@@ -391,17 +399,69 @@ def control(
             backend.store.control(run, action)
 
 
-def leave(page_duel: Duel, backend: SharedBackend, runs: tuple[int | None, ...]) -> None:
-    """Stop the given runs that this visitor started. Others' runs, opened by a link, go on.
+def leave(
+    page_duel: Duel,
+    backend: SharedBackend,
+    runs: tuple[int | None, ...],
+    action: Literal["stop", "pause"] = "stop",
+) -> None:
+    """Stop or pause the given runs that this visitor started. Others' runs, opened by a link, go on.
 
     On a shared server a run also goes on while another page shows it.
     """
     here, mine = visitor.session(), page_duel.mine
     gone = (run for run in runs if run in mine and not backend.watchers.others(here, run))
-    control(page_duel, backend, "stop", tuple(gone))
+    control(page_duel, backend, action, tuple(gone))
 
 
 def leave_duel(page_duel: Duel, backend: SharedBackend) -> None:
-    """Stop all runs that this visitor started in this duel, before another duel is shown."""
-    leave(page_duel, backend, (*page_duel.runs, *page_duel.extra))
+    """Put all runs aside that this visitor started in this duel, before another duel is shown."""
+    put_aside(page_duel, backend, (*page_duel.runs, *page_duel.extra))
     page_duel.extra = frozenset()
+
+
+def _leave_for(page_duel: Duel, backend: SharedBackend, lanes: tuple[RunConfig, ...]) -> None:
+    """Put the runs aside whose settings a duel of these lanes does not have, before it is shown."""
+    runs = [run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))]
+    put_aside(page_duel, backend, [run.id for run in runs if run.config not in lanes])
+
+
+def put_aside(page_duel: Duel, backend: SharedBackend, runs: Sequence[int | None]) -> None:
+    """Stop the given runs that this visitor started; pause them where one has trained for long, so that the
+    visitor can go on with them. Those that were put aside before stop."""
+    mine = tuple(run for run in runs if run is not None and run in page_duel.mine)
+    if not trained_long(mine, backend):
+        leave(page_duel, backend, mine)
+        return
+    end_left(page_duel, backend)
+    page_duel.left = Left(page_duel.lanes, page_duel.seeds, mine)
+    leave(page_duel, backend, mine, "pause")
+
+
+def end_left(page_duel: Duel, backend: SharedBackend) -> None:
+    """Stop the runs that were put aside."""
+    if page_duel.left is not None:
+        leave(page_duel, backend, page_duel.left.runs)
+    page_duel.left = None
+
+
+def go_back(page_duel: Duel, backend: SharedBackend) -> None:
+    """Show the duel that was put aside, and let its runs go on."""
+    if (left := page_duel.left) is None:
+        return
+    page_duel.left = None
+    _leave_for(page_duel, backend, left.lanes)
+    page_duel.become(_of(left.lanes, start="follow", probe=page_duel.probe, asked=True))
+    page_duel.seeds, page_duel.extra = left.seeds, frozenset(left.runs)
+    control(page_duel, backend, "resume", left.runs)
+
+
+def trained_long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
+    """Those of the runs that are open and have trained for some seconds, with their last steps."""
+    opened = [run for number in runs if (run := backend.store.run(number)) and run.is_open]
+    return [
+        (run, int(steps[-1]))
+        for run in opened
+        if time.time() - (run.began or time.time()) >= LONG_SECONDS
+        and len(steps := backend.frames.steps(run).step)
+    ]

@@ -16,7 +16,7 @@ from .backend import watchers
 def begin() -> None:
     """Start a script run's report. The session's duel counts as shown on every page."""
     duel = st.session_state.get("duel")
-    opened = (*duel.runs, *duel.extra) if duel else ()
+    opened = (*duel.runs, *duel.extra, *(duel.left.runs if duel.left else ())) if duel else ()
     watchers().begin(visitor.session(), [run for run in opened if run is not None])
 
 

@@ -36,7 +36,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       probe: (key) => root.tell.probe(key),
       view: (key) => root.tell.view(key),
       changed: (now) => root.tell.changed(now),
-      follow: () => document.querySelector(".sheet")?.removeAttribute("open"),
+      follow: () => { if (root.what.asked) document.querySelector(".sheet")?.removeAttribute("open"); },
     });
     root.player.update(root.what);
   }, () => {

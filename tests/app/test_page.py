@@ -8,7 +8,8 @@ import pytest
 from anatomy_kit import measure
 from crossing_kit import case
 from normviz.app.asgi.channel import Topic, read_snapshot
-from normviz.app.views.duel import share, transport
+from normviz.app.session.duel import LONG_SECONDS
+from normviz.app.views.duel import share
 from normviz.app.views.duel.knobs import GROUPS
 from normviz.app.views.duel.lanes import current
 from page_kit import Open, checked, chips, duel, runs, settings_open, shown, words_of
@@ -235,7 +236,7 @@ def test_train_queues_every_lane_and_the_address_names_them(page: Open, folder: 
         assert [(a, v) for _, a, v in store.controls(run.id, 0)] == [("lr", 0.01), ("stop", None)]
 
 
-LONG = 2 * transport.ASKS_SECONDS
+LONG = 2 * LONG_SECONDS
 
 
 def asked(at: AppTest) -> list[str]:
@@ -264,6 +265,36 @@ def test_train_asks_before_it_ends_a_run_that_has_trained_for_long(
         begin(store, run, steps, LONG)
     checked(at.button(key="train").click().run())
     assert asked(at) == ["This ends 2 runs, the furthest at step 40 of 2,000."]
+
+
+@pytest.mark.slow
+def test_a_run_that_has_trained_for_long_is_paused_with_its_duel_and_goes_on(
+    page: Open, folder: Path
+) -> None:
+    """With fewer lanes, another duel and Back; what is put aside later ends it."""
+    at, store = page("lanes=2&scheme=pre,post&depth=3&steps=2000"), Store(folder)
+
+    def acts(run: int) -> list[str]:
+        return [action for _, action, _ in store.controls(run, 0)]
+
+    def left() -> list[str]:
+        return [one.value for one in at.markdown if one.value.startswith("Paused with")]
+
+    checked(at.button(key="train").click().run())
+    lanes, (first, second) = duel(at).lanes, runs(at)
+    begin(store, second, 326, LONG)
+    checked(at.button_group(key="n_lanes").set_value(1).run())
+    assert left() == ["Paused with the duel before: the run at step 325 of 2,000."]
+    assert (acts(first), acts(second)) == ([], ["pause"])
+    checked(at.button(key="left_on").click().run())
+    assert (duel(at).lanes, runs(at)) == (lanes, [first, second]) and not left()
+    assert (acts(first), acts(second)) == ([], ["pause", "resume"])
+    checked(at.button(key="reset").click().run())
+    assert left() and (acts(first)[-1], acts(second)[-1]) == ("pause", "pause")
+    checked(at.button(key="tour").click().run())
+    assert left() and "stop" not in acts(second)
+    checked(at.button(key="left_end").click().run())
+    assert not left() and (acts(first)[-1], acts(second)[-1]) == ("stop", "stop")
 
 
 @pytest.mark.slow
@@ -296,6 +327,7 @@ def test_while_something_trains_pause_is_the_first_button_and_t_does_nothing(pag
     assert kinds()[0] == ("primary", "t")
     checked(at.button(key="train").click().run())
     assert kinds() == [("secondary", ""), ("primary", "p")]
+    assert shown(at)["begins"] and shown(at)["asked"]
     checked(at.select_slider(key="knob_depth").set_value(4).run())
     assert at.button(key="train_before").proto.type == "secondary"
 

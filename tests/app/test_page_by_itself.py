@@ -10,7 +10,7 @@ from hosted_kit import turn_on
 from normviz.app.session import training, visitor
 from normviz.app.session.backend import shared
 from normviz.app.views.duel.values import SHOWN
-from page_kit import Open, address, checked, chips, duel, runs, settings_open
+from page_kit import Open, address, checked, chips, duel, runs, settings_open, shown
 from shelf_kit import kept
 from streamlit.testing.v1 import AppTest
 
@@ -66,6 +66,7 @@ def test_a_change_trains_the_lanes_without_a_result_and_another_replaces_it(
     assert store.queued() == [first[1]]
     assert [run.config for run in shown_runs(at, store)] == list(duel(at).lanes)
     assert first[1] in duel(at).mine and duel(at).start == "follow"
+    assert shown(at)["begins"] and not shown(at)["asked"]  # the settings stay open on a phone
 
     depth(at, 10)  # before the first one has ended
     assert first[1] and stopped(store, first[1])

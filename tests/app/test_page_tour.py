@@ -133,12 +133,22 @@ def test_the_tour_goes_on_and_back_and_ends(page: Open) -> None:
 
 
 def test_the_contents_open_any_step_and_the_end_is_the_opening_duel(page: Open) -> None:
+    """With its settings open on a phone, until another duel is."""
+
+    def sheets() -> list[str]:
+        found = (
+            re.match('<details class="sheet"( open)?>', one.proto.body) for one in at.get("html")
+        )
+        return [one[1] for one in found if one]
+
     at = page("story=2")
     checked(at.button(key=f"story_dot_{len(STEPS)}").click().run())
     assert duel(at).story == len(STEPS)
     checked(at.button(key="story_play").click().run())
     assert duel(at).lanes == PRESETS["hero"].lanes() and duel(at).story == 0
-    assert len(runs(at)) == 2
+    assert len(runs(at)) == 2 and sheets() == [" open"]
+    checked(at.button(key="reset").click().run())
+    assert sheets() == [None]
 
 
 def test_a_projector_gets_the_charts_without_the_rail(page: Open) -> None:

@@ -879,7 +879,7 @@ MUTATIONS = (
     ),
     Mutation(
         "train-never-asks", "app/views/duel/transport.py",
-        "    if _long(_gone(page_duel, backend), backend):\n", "    if False:\n",
+        "    if trained_long(_gone(page_duel, backend), backend):\n", "    if False:\n",
         "disabled check: Train ends a long run without a question", PAGES,
     ),
     Mutation(

@@ -39,7 +39,7 @@ def table(hand: Hand) -> None:
     _editor(hand)
     if hand.complaint:
         st.error(literal(hand.complaint))
-    with st.container(key="hand_size", horizontal=True, gap="medium"):
+    with st.container(key="hand_size", horizontal=True):
         _whole("Rows", "hand_rows", hand.example.rows, ROWS)
         _whole("Features", "hand_features", hand.example.features, FEATURES)
         _ladder("ε", "eps", hand.example.eps, EPS, 230)
@@ -93,7 +93,7 @@ def _resize() -> None:
 def cell_controls(hand: Hand) -> None:
     """The widgets that choose the cell to explain, and a slider for its number."""
     example = hand.example
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(key="hand_cell", horizontal=True):
         _segments("Explain row", "row", example.row, range(1, example.rows + 1))
         _segments("and feature", "feature", example.feature, range(1, example.features + 1))
     value = example.x[example.row - 1][example.feature - 1]

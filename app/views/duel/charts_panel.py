@@ -85,6 +85,7 @@ def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> No
         "begins": page_duel.start == "follow"
         and page_duel.nonce > 0
         and any(run.is_open for run in every),
+        "asked": not page_duel.automatic,
         "cursor": page_duel.cursor,
         "name": names.file_name(share.settings(lanes, beside)),
         "caption": share.caption(lanes, beside),

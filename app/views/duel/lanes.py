@@ -72,12 +72,6 @@ def runs(lanes: list[Lane]) -> list[Recording]:
     return [run for lane in lanes for run in lane.recordings]
 
 
-def last_step(run: Run, backend: SharedBackend) -> int | None:
-    """The last step that a run has taken, as the charts number it; None before the first."""
-    steps = backend.frames.steps(run).step
-    return int(steps[-1]) if len(steps) else None
-
-
 def all_done(lanes: list[Lane]) -> bool:
     """Whether every lane shows the finished run of its present settings."""
     return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)

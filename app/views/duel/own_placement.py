@@ -264,6 +264,7 @@ def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: s
     rules = [
         f"{_of(i)} {{ position: relative; flex: none; height: {HEIGHT}px; background-repeat: no-repeat; }}",
         f"@media (max-width: 640px) {{ {_of(i)} {{ zoom: .78; }} }}",
+        f"@media (min-width: 1001px) {{ {_of(i)} {{ zoom: .93; }} }}",
         f"{_of(i)} > * {{ position: absolute; width: auto; }}",
         f"{box} {{ flex-direction: column; align-items: center; justify-content: center; padding: 0; gap: 0;"
         f"width: {NORM[0]}px; height: {NORM[1]}px; border: 1.5px dashed {INK}; border-radius: 5px;"

@@ -38,7 +38,7 @@ from . import (
 )
 from . import lanes as page_lanes
 
-SHEET = '<details class="sheet"><summary aria-label="Settings">Settings</summary></details>'
+SHEET = '<details class="sheet"{}><summary aria-label="Settings">Settings</summary></details>'
 """Opens the settings on a phone: the rules are in `style.css`, so that it opens without the server."""
 
 
@@ -74,20 +74,23 @@ def page() -> None:
         page_duel,
         backend,
     )
+    transport.show_left(backend)
     tour.show(lanes, backend)
     if guided:
         page_lanes.verdicts(lanes, secret=waits)
     else:
         page_lanes.show(lanes, backend, transport.train, seen)
-        same = f'<span class="same">{literal(_difference(lanes, seen))}</span>'
-        glossary.caption(f"{_placements(lanes)} {_start(lanes)} {same}")
+        glossary.caption(
+            f"{_placements(lanes)} {_start(lanes)} "
+            f'<span class="same">{literal(_difference(lanes, seen))}</span>'
+        )
         beside.show(seen, lanes, backend)
     with st.container(key="body" if has_rail else "body_guided" if guided else "body_wide"):
         left, right = st.columns([1, 3], gap="medium")
         if has_rail:
             with left:
                 transport.show(lanes, backend)
-                st.html(SHEET)
+                st.html(SHEET.format(" open" if tour.opens_settings(page_duel) else ""))
                 with st.container(key="knobs"):
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):

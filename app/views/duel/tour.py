@@ -17,6 +17,8 @@ from ...widgets.buttons import button
 from .lanes import Lane
 
 GREY_NOTE = ":small[:gray[{}]]"
+PLAYED = "story_played"
+"""The key of the number of the duel that was opened after the last step."""
 STEP_NUMBER = re.compile(r"\bstep (\d+)\b")
 
 
@@ -156,6 +158,12 @@ def play(page_duel: Duel, backend: SharedBackend) -> None:
     """Leave the tour for the duel that the page opens with, whose settings are at hand."""
     duel.leave_duel(page_duel, backend)
     duel.reset(page_duel)
+    st.session_state[PLAYED] = page_duel.number
+
+
+def opens_settings(page_duel: Duel) -> bool:
+    """Whether the duel was opened after the last step: on a phone its settings are then open."""
+    return st.session_state.get(PLAYED) == page_duel.number
 
 
 def close(page_duel: Duel) -> None:

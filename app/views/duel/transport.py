@@ -6,7 +6,6 @@ Train asks first where it ends a run that has trained for some seconds.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -19,7 +18,7 @@ from normviz.runs import Run
 from ...asgi import live_page
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend, known
-from ...session.duel import Duel, control, leave, leave_duel
+from ...session.duel import Duel, control, leave, leave_duel, put_aside, trained_long
 from ...session.page_state import chosen
 from ...widgets.buttons import button
 from ...widgets.store_errors import reported
@@ -27,9 +26,6 @@ from . import complaint
 from . import lanes as page_lanes
 from .lanes import Lane
 from .values import taken
-
-ASKS_SECONDS = 10.0
-"""Seconds since a run has started, from which on Train asks before it ends that run."""
 
 
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -83,16 +79,39 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
 
 def _ask(page_duel: Duel, backend: SharedBackend) -> None:
     """What Train would end, where it was pressed, and the choice."""
-    ending = _long(_gone(page_duel, backend), backend) if page_duel.asks else []
+    ending = trained_long(_gone(page_duel, backend), backend) if page_duel.asks else []
     page_duel.asks = bool(ending)
     if not ending:
         return
-    run, at = max(ending, key=lambda pair: pair[1])
-    which = "the run at" if len(ending) == 1 else f"{len(ending)} runs, the furthest at"
-    st.warning(f"This ends {which} step {at:,} of {run.config.steps:,}.")
+    st.warning(f"This ends {_furthest(ending)}.")
     with st.container(horizontal=True, gap="xsmall"):
         button("Start again", start, page_duel, backend, key="train_again")
         button("Keep training", _keep, page_duel, key="train_on")
+
+
+def _furthest(runs: Sequence[tuple[Run, int]]) -> str:
+    """Runs in words, with the furthest step that one of them has taken."""
+    run, at = max(runs, key=lambda pair: pair[1])
+    which = "the run at" if len(runs) == 1 else f"{len(runs)} runs, the furthest at"
+    return f"{which} step {at:,} of {run.config.steps:,}"
+
+
+def show_left(backend: SharedBackend) -> None:
+    """What was put aside for the duel on the page, and the ways back to it and on."""
+    page_duel = duel.duel()
+    if page_duel.left is None:
+        return
+    if page_duel.left.lanes == page_duel.lanes:  # Back led to it
+        page_duel.left = None
+        return
+    left = trained_long(page_duel.left.runs, backend)
+    if not left:
+        duel.end_left(page_duel, backend)
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="left"):
+        st.markdown(f"Paused with the duel before: {_furthest(left)}.", width="stretch")
+        button("Continue it", duel.go_back, page_duel, backend, key="left_on")
+        button("End it", duel.end_left, page_duel, backend, key="left_end")
 
 
 def _keep(page_duel: Duel) -> None:
@@ -158,7 +177,7 @@ def is_busy(lanes: list[Lane]) -> bool:
 def count(page_duel: Duel, backend: SharedBackend) -> None:
     """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
     n = chosen("n_lanes")
-    leave(page_duel, backend, page_duel.runs[n:])
+    put_aside(page_duel, backend, page_duel.runs[n:])
     duel.set_lane_count(page_duel, n)
     _prune(page_duel, backend)
     training.by_itself(page_duel, backend)
@@ -166,7 +185,7 @@ def count(page_duel: Duel, backend: SharedBackend) -> None:
 
 def train(page_duel: Duel, backend: SharedBackend) -> None:
     """Start all lanes, at once or after a question."""
-    if _long(_gone(page_duel, backend), backend):
+    if trained_long(_gone(page_duel, backend), backend):
         page_duel.asks = True
     else:
         start(page_duel, backend)
@@ -179,17 +198,6 @@ def _gone(page_duel: Duel, backend: SharedBackend) -> tuple[int, ...]:
         for run in (*page_duel.runs, *_stale(page_duel, backend))
         if run is not None and run in page_duel.mine
     )
-
-
-def _long(runs: Sequence[int], backend: SharedBackend) -> list[tuple[Run, int]]:
-    """Those of the runs that have trained for some seconds, with their last steps."""
-    opened = [run for number in runs if (run := backend.store.run(number)) and run.is_open]
-    return [
-        (run, at)
-        for run in opened
-        if time.time() - (run.began or time.time()) >= ASKS_SECONDS
-        and (at := page_lanes.last_step(run, backend)) is not None
-    ]
 
 
 def start(page_duel: Duel, backend: SharedBackend, paused: bool = False) -> None:
