@@ -97,15 +97,15 @@ class Captured(Eager):
         self.dropouts = [it for it in model.modules() if isinstance(it, Dropout)]
 
     def numbers_of(self, batch: Batch, watched: bool) -> Tensor:
-        batch = self.batch = kept(self.batch, batch)
+        batch = self.batch = in_tensors_of(self.batch, batch)
         for dropout in self.dropouts:
             dropout.draw()
         once = super().numbers_of
         return self.replayed(lambda watched: once(batch, watched), watched)
 
 
-def kept(old: Batch | None, batch: Batch) -> Batch:
-    """A batch in the tensors of the one before, which a captured pass reads."""
+def in_tensors_of(old: Batch | None, batch: Batch) -> Batch:
+    """A batch in the tensors of the one before, which a captured pass reads; the first one in its own."""
     if old is None:
         return batch[0].clone(), batch[1].clone()
     return old[0].copy_(batch[0]), old[1].copy_(batch[1])

@@ -84,7 +84,7 @@ def _model(variant: str, setting: CostSetting, device: torch.device) -> tuple[Tr
 
     def step() -> None:
         _, norm = engine.step(task.tensors(next(numbers), device), False)
-        engine.update(config, config.lr, norm, None)
+        engine.update(config.lr, norm, None)
 
     return model, step
 

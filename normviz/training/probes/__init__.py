@@ -14,7 +14,7 @@ from .instruments import (
     probe_tensor,
     site_recorder,
 )
-from .recorder import Recorder, Stacks
+from .recorder import Recorder, StepBuffers
 from .rows import AddingRecorder, probe_rows
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "AddingRecorder",
     "NormScales",
     "Recorder",
-    "Stacks",
+    "StepBuffers",
     "StepTensors",
     "add_update_ratio",
     "layers_of",
