@@ -12,11 +12,12 @@ from functools import lru_cache
 
 from ...config import ENGINE
 from ...cores import cores
+from ...execution import Began
 from ...runs import Run
 from ...runs.run import reading_key
 from ...runs.store import Store
 from ...runs.store.cells import reading
-from ..maps import Began, Cell, Done, Reused, sweep
+from ..maps import Cell, Done, Reused, sweep
 from ..maps.drive import stored
 from .choice import filled
 from .evidence import CellResult, Sample
