@@ -21,7 +21,7 @@ from normviz.studies.claims.evidence import (
     FINAL,
     GRADIENT,
     GRADIENT_GROWTH,
-    SPIKE,
+    LATE_SPIKE,
     CellResult,
     Quantity,
     Sample,
@@ -159,7 +159,7 @@ def test_the_best_rate_is_of_the_seed_itself() -> None:
 def test_gradients_of_a_run() -> None:
     assert GRADIENT.of(cell()) == 2.0
     assert GRADIENT_GROWTH.of(cell()) == 4.0
-    assert SPIKE.of(cell()) == pytest.approx(8 / 1.5)
+    assert LATE_SPIKE.of(cell()) == pytest.approx(8 / 4.5)
 
 
 # The figure
