@@ -1,8 +1,8 @@
 """The engine of a GPU: eager's step, whose kernels a CUDA graph starts by one call.
 
-Eager PyTorch starts about 900 kernels in a step of the hero, and the host needs longer to start one than the
-GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate changes,
-is not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
+Eager PyTorch starts about 900 kernels in a step of the preset `hero`, and the host needs longer to start one
+than the GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate
+changes, is not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
 """
 
 from __future__ import annotations

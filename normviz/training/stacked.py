@@ -1,9 +1,9 @@
 """Runs of one shape as one computation: every parameter is a tensor [n, ...] with a run in each row.
 
-A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
-are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run that may have
-diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise than alone: a
-product of stacked matrices adds in another order.
+The kernels of the preset `hero` are small for a GPU, whatever starts them: [256, 32] numbers. With n runs
+side by side they are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run
+that may have diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise
+than alone: a product of stacked matrices adds in another order.
 """
 
 from __future__ import annotations

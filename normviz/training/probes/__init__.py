@@ -1,8 +1,8 @@
 """Instruments on named sites of the model: what `catalog.PROBES` defines, computed.
 
 A probe is inert: it reads what the step computes anyway and changes no number of it. It works on
-all layers at once (a stack of L tensors and one kernel, instead of L kernels) because at hero size
-a training step is made of kernel launches.
+all layers at once (a stack of L tensors and one kernel, instead of L kernels) because in a run
+like the preset `hero` a kernel has little to compute.
 """
 
 from .instruments import (

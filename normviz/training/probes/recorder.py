@@ -54,7 +54,7 @@ class StepBuffers:
     """Buffers that are kept from step to step.
 
     Megabytes allocated again in every step would be returned to the system and paged in again, which
-    cost more than the arithmetic of the probes (measured at hero size).
+    cost more than the arithmetic of the probes (measured on the preset `hero`).
     """
 
     def __init__(self) -> None:
