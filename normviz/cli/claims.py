@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..cores import cores
 from ..formats import duration
 from ..home import FolderError, made
 from ..limits import MAX_SWEEP_SEEDS
@@ -47,7 +48,6 @@ from ..studies.claims.stored import (
     shipped_sets,
     write,
 )
-from ..studies.maps import cores
 from . import main
 from .errors import complain
 from .places import data_folder, is_folder
@@ -372,8 +372,9 @@ def follow(
 ) -> tuple[ClaimResult | None, float]:
     """Run a claim and report progress on standard error: its result, or None if it failed, and the share of
     its runs that were not stored. Exits on Ctrl-C."""
+    from ..execution import Began
     from ..studies.claims.drive import ClaimError, run
-    from ..studies.maps import Began, Reused
+    from ..studies.maps import Reused
 
     total = len(claim.cells(seeds, first))
     takes = expected(claim, shipped_sets(claim), seeds, processes or cores())

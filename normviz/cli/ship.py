@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..config import RunConfig
+from ..cores import cores
 from ..home import made, shipped
 from ..lessons.presets import PRESETS, quick
 from ..lessons.tour import STEPS
@@ -15,7 +16,7 @@ from ..runs.archive import load, save, save_cells
 from ..runs.lane import LETTERS, Lane
 from ..runs.shipped import PICTURE, save_picture
 from ..runs.store import Store
-from ..studies.maps import cores, grid_of
+from ..studies.maps import grid_of
 from ..studies.maps.drive import stored
 from ..studies.maps.standard import MAPS
 from . import main

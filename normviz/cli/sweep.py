@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..cores import cores
 from ..formats import duration
 from ..limits import MAX_SWEEP_CELLS, MAX_SWEEP_HOURS
 from ..links import cut, shown
@@ -19,7 +20,6 @@ from ..studies.maps import (
     Cell,
     Cluster,
     Grid,
-    cores,
     estimate,
     gpus_of_a_grid,
     grid_of,

@@ -15,10 +15,11 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..execution import Began
 from ..model.characters import TextError
 from ..runs.engines import computed_by
 from ..runs.store import Store
-from ..studies.maps import Began, Cell, Cluster, Done, Grid, News, SweepError, sweep
+from ..studies.maps import Cell, Cluster, Done, Grid, News, SweepError, sweep
 from ..studies.maps.points import Point, point
 from ..studies.maps.summary import (
     by_place,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from .. import formats
@@ -33,8 +32,8 @@ class ListRow:
 
     @property
     def words(self) -> str:
-        """The verdict without its loss and its reasons, which do not fit in a list."""
-        return re.split(r": | \(|; ", self.verdict.sentence)[0]
+        """The verdict as a list shows it."""
+        return self.verdict.in_list
 
     @property
     def loss(self) -> str:

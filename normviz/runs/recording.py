@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -425,7 +424,7 @@ def of_seeds(ended: Sequence[Recording], seeds: int) -> str:
     """
     if not ended:
         return f"none of {seeds} seeds has a result yet"
-    heads = [re.split(r":|,? (?:at step|since|after) ", run.verdict.sentence)[0] for run in ended]
+    heads = [run.verdict.head for run in ended]
     counted = Counter(heads).most_common()
     sentence = ", ".join(
         f"{head} in {n} of {seeds} seeds" if i == 0 else f"{head} in {n}"

@@ -31,6 +31,7 @@ training set a run that learned is judged by its last held-out loss as it was me
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,6 +81,16 @@ class Verdict:
     step: int | None = None
     layer: int | None = None
     falls: bool = False
+
+    @property
+    def head(self) -> str:
+        """The sentence up to its first step or number: "learned little", "diverged"."""
+        return re.split(r":|,? (?:at step|since|after) ", self.sentence)[0]
+
+    @property
+    def in_list(self) -> str:
+        """The sentence without its loss and its reasons, which do not fit in a list: "solved at step 9"."""
+        return re.split(r": | \(|; ", self.sentence)[0]
 
 
 def final_loss(losses: Floats) -> float:

@@ -1,8 +1,8 @@
 """The engine of a GPU: eager's step, whose kernels a CUDA graph starts by one call.
 
-Eager PyTorch starts about 900 kernels in a step of the hero, and the host needs longer to start one than the
-GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate changes,
-is not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
+Eager PyTorch starts about 900 kernels in a step of the preset `hero`, and the host needs longer to start one
+than the GPU to run it. Forward pass, backward pass and probes are captured; the update, whose learning rate
+changes, is not. On one GPU the numbers are eager's bit by bit. On a CPU nothing is captured.
 """
 
 from __future__ import annotations
@@ -97,15 +97,15 @@ class Captured(Eager):
         self.dropouts = [it for it in model.modules() if isinstance(it, Dropout)]
 
     def numbers_of(self, batch: Batch, watched: bool) -> Tensor:
-        batch = self.batch = kept(self.batch, batch)
+        batch = self.batch = in_tensors_of(self.batch, batch)
         for dropout in self.dropouts:
             dropout.draw()
         once = super().numbers_of
         return self.replayed(lambda watched: once(batch, watched), watched)
 
 
-def kept(old: Batch | None, batch: Batch) -> Batch:
-    """A batch in the tensors of the one before, which a captured pass reads."""
+def in_tensors_of(old: Batch | None, batch: Batch) -> Batch:
+    """A batch in the tensors of the one before, which a captured pass reads; the first one in its own."""
     if old is None:
         return batch[0].clone(), batch[1].clone()
     return old[0].copy_(batch[0]), old[1].copy_(batch[1])

@@ -25,7 +25,9 @@ from .events import Diverged
 from .probes import Recorder
 
 TIMES_CHANCE = 100.0
+"""A loss is too high from this many times chance on."""
 PATIENCE = 20
+"""Steps in a row that it may be too high without falling."""
 TIMES_EMBEDDING = 100.0
 """A blow-up begins in the first block whose stream has this many times the embedding's RMS."""
 
@@ -42,6 +44,7 @@ class DivergenceGuard:
         load: Callable[[], object] = lambda: None,
     ) -> None:
         self.model, self.flat, self.task, self.load = model, flat, task, load
+        # Of a recurrent net the stream comes layer by layer, and its rows are time steps.
         self.layers = len(model.blocks) if isinstance(model, Recurrent) else 1
         self.began: Diverged | None = None
         self.losses: list[float] = []
@@ -75,6 +78,7 @@ class DivergenceGuard:
         return tap.seen["stream"], loss
 
     def _outgrown(self, step: int) -> int | None:
+        """The first block whose stream is TIMES_EMBEDDING times as large as the embedding; None for none."""
         stream, _ = self._forward(step)
         rows = len(stream) // self.layers
         size = [float(torch.linalg.vector_norm(x)) for x in stream]

@@ -36,7 +36,7 @@ class Eager(Engine):
         self.config, self.model, self.flat = config, model, flat
         self.threads = torch.get_num_threads()
         self.optimizer = Optimizer(config, model, flat)
-        self.stacks = probes.Stacks()
+        self.step_buffers = probes.StepBuffers()
         self.scales = probes.NormScales(model, flat)
         self.numbers: NDArray[np.float64] = np.empty(0)
         self.seen = probes.Recorder(())
@@ -53,7 +53,7 @@ class Eager(Engine):
         head = [loss, self.flat.grad_norm()]
         if tap is None:
             return torch.stack(head).double()
-        seen = probes.StepTensors(self.config, self.flat, tap, self.scales, self.stacks)
+        seen = probes.StepTensors(self.config, self.flat, tap, self.scales, self.step_buffers)
         head.append(tap.reduced("logits")[0].view(()))
         return torch.cat((torch.stack(head).double(), probes.probe_tensor(seen).flatten()))
 
@@ -63,13 +63,19 @@ class Eager(Engine):
     def logit_rms(self) -> float:
         return float(self.numbers[2])
 
-    def update(
-        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
-    ) -> None:
-        before = None if layers is None else self.stacks.copy("before", self.flat.blocks)
-        update(config, self.optimizer, self.flat, lr, grad_norm)
+    def update(self, lr: float, grad_norm: float, layers: NDArray[np.float64] | None) -> None:
+        config, flat = self.config, self.flat
+        before = None if layers is None else self.step_buffers.copy("before", flat.blocks)
+        flat.add_passes()
+        clip(config, flat, grad_norm)
+        self.optimizer.step(lr)
+        flat.share()
+        if config.scheme in SCHEMES:
+            constrain(config.scheme, flat.named())
+        if config.qk_clip is not None:
+            clip_qk(self.optimizer.attentions, config.qk_clip)
         if layers is not None and before is not None:
-            probes.add_update_ratio(self.config, layers, self.flat.blocks, before)
+            probes.add_update_ratio(config, layers, flat.blocks, before)
 
     def evaluate(self, batch: Batch) -> float:
         self.model.eval()
@@ -134,10 +140,9 @@ class Optimizer:
 
     def __init__(self, config: RunConfig, model: Transformer, flat: Flat) -> None:
         self.config = config
-        self.matrices = list(_stacks(config, flat)) if config.optimizer == "muon" else []
+        self.matrices = list(_matrices(config, flat)) if config.optimizer == "muon" else []
         self.momenta = [torch.zeros_like(grad) for _, grad in self.matrices]
         self.groups = list(_groups(config, model, flat))
-        self.is_plain = config.moves_alike
         self.attentions = [it for it in model.modules() if isinstance(it, Attention)]
 
     @torch.no_grad()
@@ -165,9 +170,10 @@ class Optimizer:
                 )  # fmt: skip
 
 
-def _stacks(config: RunConfig, flat: Flat) -> Iterator[tuple[Tensor, Tensor]]:
-    """The values and the gradients of the matrices of all blocks [L, n, rows, columns], those of one name
-    together: query, key and value are n = 3 matrices, the gate and the values of an FFN 2."""
+def _matrices(config: RunConfig, flat: Flat) -> Iterator[tuple[Tensor, Tensor]]:
+    """The values and the gradients of what Muon moves: the matrices of all blocks [L, n, rows, columns],
+    those of one name together. Query, key and value are n = 3 matrices, the gate and the values of an FFN 2.
+    """
     several = {"qkv": 3, "up": 1 + (config.activation in GATED)}
     more = STREAMS[SCHEMES[config.scheme].streams].matrices
     for name in (*flat.shared, *(f"{F}.{m}.weight" for F in ("attention", "ffn") for m in more)):
@@ -233,17 +239,3 @@ def clip(config: RunConfig, flat: Flat, grad_norm: float) -> None:
     """Scale all gradients so that their norm is at most the config's."""
     if config.clip is not None and grad_norm > config.clip:
         flat.grads.mul_(config.clip / grad_norm)
-
-
-def update(
-    config: RunConfig, optimizer: Optimizer, flat: Flat, lr: float, grad_norm: float
-) -> None:
-    """Clip, let the optimizer step at this learning rate, and keep the scheme's constraint and QK-clip."""
-    flat.add_passes()
-    clip(config, flat, grad_norm)
-    optimizer.step(lr)
-    flat.share()
-    if config.scheme in SCHEMES:
-        constrain(config.scheme, flat.named())
-    if config.qk_clip is not None:
-        clip_qk(optimizer.attentions, config.qk_clip)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import RunConfig
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -49,11 +47,9 @@ class Engine(Protocol):
         """RMS of the last step's logits over all positions, sequences and symbols. It needs `watched`."""
         ...
 
-    def update(
-        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
-    ) -> None:
-        """Clip, move the parameters at this learning rate, and keep the scheme's constraint. Writes the
-        update ratio into `layers` where they are given."""
+    def update(self, lr: float, grad_norm: float, layers: NDArray[np.float64] | None) -> None:
+        """Clip gradients of the norm `grad_norm`, move the parameters at this learning rate, and keep the
+        scheme's constraint and QK-clip. Writes the update ratio into `layers` where they are given."""
         ...
 
     def evaluate(self, batch: Batch) -> float:
@@ -67,6 +63,6 @@ class Engine(Protocol):
         ...
 
     def looks(self) -> NDArray[np.float32]:
-        """[L, T] how much the last of these tokens attends to each, in each block the mean over its heads;
-        empty without attention."""
+        """[L, T] how much the last of the tokens of `next_logits` attends to each, in each block the mean
+        over its heads; empty without attention. Call it before any other pass."""
         ...

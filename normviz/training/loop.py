@@ -132,7 +132,7 @@ def _train(
         if isinstance(task, Characters) and step in writes and bad is None:
             writing = write(runs, task, config.data_seed)
         if bad is None and config.steps:
-            runs.update(config, lr, grad_norm, layers)
+            runs.update(lr, grad_norm, layers)
         evaluation = None
         if held_out is not None and bad is None and step in evaluated:
             read = at_last if step + 1 >= config.steps else [held_out]

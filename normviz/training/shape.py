@@ -13,7 +13,7 @@ FREE = {
 
 
 def shape_of(config: RunConfig) -> str | None:
-    """Runs with the same one can be a stack; None for a run that can't be in one."""
+    """Runs of the same shape can be a stack; None for a run that can't be in one."""
     c = config.placed()
     if c.family != "decoder" or c.optimizer != "adamw" or not c.moves_alike:
         return None

@@ -1,9 +1,9 @@
 """Runs of one shape as one computation: every parameter is a tensor [n, ...] with a run in each row.
 
-A hero's kernels are small for a GPU, whatever starts them: [256, 32] numbers. With n runs side by side they
-are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run that may have
-diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise than alone: a
-product of stacked matrices adds in another order.
+The kernels of the preset `hero` are small for a GPU, whatever starts them: [256, 32] numbers. With n runs
+side by side they are [n, 256, 32], in as many kernels. All runs take each step together. The guard of a run
+that may have diverged reads a model of one run, into which the run's row is copied. A run rounds otherwise
+than alone: a product of stacked matrices adds in another order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..model.init import initialise
 from ..model.sites import untapped
 from ..model.transformer import cross_entropy
 from . import probes
-from .captured import WARM_UP, Replayed, kept
+from .captured import WARM_UP, Replayed, in_tensors_of
 from .divergence import DivergenceGuard
 from .eager import EPS
 from .engine import Batch, Unsupported
@@ -114,7 +114,7 @@ class Stack:
 
     def step(self, batch: Batch, watched: bool) -> NDArray[np.float64]:
         """The numbers of `_pass`."""
-        batch = self.batch = kept(self.batch, batch)
+        batch = self.batch = in_tensors_of(self.batch, batch)
         return self.replayed(lambda watched: self._pass(batch, watched), watched).numpy()
 
     @torch.no_grad()
@@ -153,6 +153,7 @@ def together(
         usual = [stack.spread(held)] if held else []
         more = [task.last_held_out(c.held_out_batches) for task in stack.distinct]
         at_last = [stack.spread(batches) for batches in zip(*more, strict=True)]
+        evaluated = held_out_at(c)
         where, size = name_of(device), sum(p.numel() for p in stack.model.parameters())
         for i, (config, it) in enumerate(zip(configs, stack.tasks, strict=True)):
             yield i, Started(config, where, 1, size, it.chance, it.floor, it.text, "stacked")
@@ -173,7 +174,7 @@ def together(
                     as_before = layers[list(bad)]  # they end before their update
                     probes.add_update_ratio(c, layers, stack.blocks, before)
                     layers[list(bad)] = as_before
-            read = at_last if step == last else usual if step in held_out_at(c) else []
+            read = at_last if step == last else usual if step in evaluated else []
             held_out = [fmean(each) for each in zip(*map(stack.evaluate, read), strict=True)]
             for i in alive:
                 seen = None if layers is None else layers[i]

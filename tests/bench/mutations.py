@@ -652,7 +652,7 @@ MUTATIONS = (
     # labs
     Mutation(
         "drift-by-scale", "normviz/studies/labs/drift.py",
-        "self.statistics.append(both / channels.square().mean().sqrt())", "self.statistics.append(both)",
+        "return both / channels.square().mean().sqrt()", "return both",
         "a norm lowers the drift by its scale alone", "tests/studies/claims/test_experiments.py",
     ),
     Mutation(

@@ -94,5 +94,5 @@ def tries(backend: SharedBackend) -> None:
         with suppress(ConfigError, SweepError):  # no map can have these settings
             st.page_link(
                 page_links.at("maps"), label="see at which depths and rates these train",
-                icon=":material/grid_on:", query_params=map_link.of(page_duel.lanes).params(),
+                icon=":material/grid_on:", query_params=map_link.map_of_duel(page_duel.lanes).params(),
             )  # fmt: skip

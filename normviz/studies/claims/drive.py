@@ -12,11 +12,12 @@ from functools import lru_cache
 
 from ...config import ENGINE
 from ...cores import cores
+from ...execution import Began
 from ...runs import Run
 from ...runs.run import reading_key
 from ...runs.store import Store
 from ...runs.store.cells import reading
-from ..maps import Began, Cell, Done, Reused, sweep
+from ..maps import Cell, Done, Reused, sweep
 from ..maps.drive import stored
 from .choice import filled
 from .evidence import CellResult, Sample
@@ -40,7 +41,7 @@ def run(
     stop: Callable[[], bool] = lambda: False,
     first: int = 0,
 ) -> Iterator[News]:
-    """Run a claim's experiment from the seed `first` on and end with its Result, unless `stop` says so
+    """Run a claim's experiment from the seed `first` on and end with its result, unless `stop` says so
     before.
 
     Runs that ship do not count: what comes out is held against them.
@@ -69,7 +70,7 @@ def run(
         return
     if failures:
         raise ClaimError(f"{claim.key} has no result: {failures[0]}")
-    results = {cell.key: _result_of(store, claim, cell, readings, False) for cell in cells}
+    results = {cell.key: _result_of(store, claim, cell, readings) for cell in cells}
     yield result(claim, results, seeds or claim.seeds, seconds, first)
 
 
@@ -171,22 +172,12 @@ def _result_here(store: Store, claim: Claim, numbers: tuple[int, ...]) -> ClaimR
     return result(claim, results, claim.seeds, seconds)
 
 
-def stored_result(store: Store, claim: Claim, seeds: int | None = None) -> ClaimResult | None:
-    """The result from runs that the store has, shipped ones too; None where one is missing or where a
-    lab measures it."""
-    cells = claim.cells(seeds)
-    if claim.lab or any(stored(store, cell.key) is None for cell in cells):
-        return None
-    results = {cell.key: _result_of(store, claim, cell, {}, True) for cell in cells}
-    return result(claim, results, seeds or claim.seeds, 0.0)
-
-
 def _result_of(
-    store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]], shipped: bool
+    store: Store, claim: Claim, cell: Cell, readings: dict[str, dict[str, float]]
 ) -> CellResult:
     if claim.lab:
         return CellResult(cell, lab=readings[cell.key])
-    run = stored(store, cell.key, shipped)
+    run = stored(store, cell.key, shipped=False)
     if run is None:
         raise ClaimError(f"{claim.key} has no result: run {cell.key} is not in the store")
     return CellResult(cell, store.recording(run))

@@ -171,18 +171,16 @@ GRADIENT_GROWTH = Quantity(
 """Before clipping; infinite where a gradient was not finite."""
 
 
-def _spike(after: int) -> Callable[[CellResult], float]:
-    def of(run: CellResult) -> float:
-        norms = recording_of(run).steps.grad_norm
-        later = norms[len(norms) // after :]
-        return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
-
-    return of
+def _late_spike(run: CellResult) -> float:
+    norms = recording_of(run).steps.grad_norm
+    later = norms[len(norms) // 2 :]
+    return float(np.max(later) / np.median(later)) if np.isfinite(later).all() else math.inf
 
 
-LARGEST_OVER_MEDIAN = "largest gradient over the median"
-SPIKE = Quantity(LARGEST_OVER_MEDIAN, "after the first tenth of the steps", _spike(10))
-LATE_SPIKE = Quantity(LARGEST_OVER_MEDIAN, "in the second half of the steps", _spike(2))
+LATE_SPIKE = Quantity(
+    "largest gradient over the median", "in the second half of the steps", _late_spike
+)
+"""Before clipping; infinite where a gradient was not finite."""
 
 
 def setting(name: str, title: str = "") -> Quantity:
@@ -213,6 +211,10 @@ def quotient(probe: str, step: int, above: int, below: int) -> Quantity:
         return over.of(run) / bottom if bottom else math.inf
 
     return Quantity(f"{probe}, layer {above} over layer {below}", "", of)
+
+
+FIRST_LAST = quotient("grad_block", 0, 1, -1)
+"""The gradient of the first block over that of the last one, at step 0."""
 
 
 def greatest(probe: str) -> Quantity:

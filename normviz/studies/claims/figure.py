@@ -102,13 +102,12 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
         )
     if claim.lab:
         return figure
-    linked_points = []
+    linked_points, n = [], len(figure_seeds(claim, result))
     for arm_series, points in zip(result.figure, figure.points, strict=True):
-        drawn_seeds = figure_seeds(claim, result)
-        cells = claim.grid(arm_series.arm, len(drawn_seeds), result.first).cells
+        cells = claim.grid(arm_series.arm, n, result.first).cells
         seeds = [
             [cell.config for cell in sorted(cells, key=lambda cell: cell.at) if cell.seed == seed]
-            for seed in range(len(drawn_seeds))
+            for seed in range(n)
         ]
         if isinstance(claim.figure, Scatter):
             runs = [[config] for configs in seeds for config in configs]

@@ -137,7 +137,7 @@ class Between(OfOne):
     def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval of the mean. A number that is not finite leaves it undecided."""
         values = numbers[self.name]
-        if few := _few(values, SEEDS):
+        if few := _few(values):
             return few
         mean = interval(values, self.ratio, variance=self._variance(drawn))
         if mean is None:
@@ -261,7 +261,7 @@ class Less(OfTwo):
     def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """False if the other one is less."""
         values, others = numbers[self.name], numbers[self.other]
-        if few := _few(values, SEEDS):
+        if few := _few(values):
             return few
         if self.ratio:
             quotients = [_over(a, b) for a, b in zip(values, others, strict=True)]
@@ -344,7 +344,7 @@ class NotWorse(OfTwo):
     def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the 90 % interval, whose ends are one-sided 95 % limits."""
         values = numbers[self.name]
-        if few := _few(values, SEEDS):
+        if few := _few(values):
             return few
         mean = self.difference(numbers, drawn, "90 %")
         if mean is None:
@@ -373,7 +373,7 @@ class Same(OfTwo):
     def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval of the paired difference."""
         values = numbers[self.name]
-        if few := _few(values, SEEDS):
+        if few := _few(values):
             return few
         mean = self.difference(numbers, drawn)
         if mean is None:
@@ -585,9 +585,9 @@ def _printed(x: float, form: str) -> str:
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
-def _few(values: Sequence[float], needed: int) -> Judgement | None:
+def _few(values: Sequence[float]) -> Judgement | None:
     n = len(values)
-    return Judgement("undecided", f"{n} seeds, needed are {needed}") if n < needed else None
+    return Judgement("undecided", f"{n} seeds, needed are {SEEDS}") if n < SEEDS else None
 
 
 def _variance(drawn: NDArray[Any]) -> float:

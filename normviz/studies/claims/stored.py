@@ -22,9 +22,10 @@ from .numbers import left_out
 from .record import ChosenRate, Claim, Number, Scatter, Strip
 from .rule import ClaimVerdict, Numbers, judge, value_sentence
 
-SETS = {0: "", 100: "second", 200: "third"}
-"""The folder of the results of each set of seeds, by its first seed. The first two judge together; the third
-one only checks what they say."""
+JUDGES, CHECK = (0, 100), 200
+"""The first seeds of the sets that judge together, and of the one that only checks what they say."""
+SETS = {0: "", 100: "second", CHECK: "third"}
+"""The folder of the results of each set of seeds, by its first seed."""
 
 
 @dataclass(frozen=True)
@@ -230,12 +231,12 @@ def folder() -> Path:
 def shipped_sets(claim: Claim) -> list[ClaimResult]:
     """The results that ship of a claim, one of each set of seeds that judges; none of another rule or another
     version of the engine."""
-    return [result for first in (0, 100) if (result := _shipped(claim, first)) is not None]
+    return [result for first in JUDGES if (result := _shipped(claim, first)) is not None]
 
 
 def shipped_check(claim: Claim) -> ClaimResult | None:
     """What ships of a claim from the set of seeds that checks it; None where nothing does."""
-    return _shipped(claim, 200)
+    return _shipped(claim, CHECK)
 
 
 def _shipped(claim: Claim, first: int) -> ClaimResult | None:

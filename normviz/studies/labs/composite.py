@@ -15,7 +15,7 @@ from torch import Tensor
 from ...config import RunConfig
 from ...model.streams.hyper import COPIES, HyperWire
 from ...model.streams.manifold import ManifoldWire
-from .drop import trained
+from .model import batch, trained
 
 
 class Mixtures:
@@ -44,8 +44,8 @@ def measure(config: RunConfig) -> dict[str, float]:
     wires = [wire for wire in both if isinstance(wire, HyperWire | ManifoldWire)]
     if not wires:
         raise ValueError(f"{config.scheme!r} mixes no copies of the stream")
-    tap, (tokens, targets) = Mixtures(wires), task.tensors(config.steps, torch.device("cpu"))
-    loss = float(model.loss(tokens, targets, tap))
+    tap = Mixtures(wires)
+    loss = float(model.loss(*batch(task, config.steps), tap))
     sizes = tap.product.abs()
     return {
         "forward": float(sizes.sum(-1).amax(-1).mean()),

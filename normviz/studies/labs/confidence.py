@@ -11,9 +11,7 @@ import math
 import torch
 
 from ...config import RunConfig
-from ...model.data import make_task
-from .drop import ROWS, trained
-from .model import begun, output
+from .model import ROWS, begun, held_out, output, trained
 
 FACTORS = tuple(2 ** (k / 32) for k in range(-96, 65))
 """Factors of the logits that are tried, 1/8 to 4."""
@@ -27,10 +25,7 @@ def measure(config: RunConfig) -> dict[str, float]:
 
     Raises ValueError for a task of which no part is held out.
     """
-    held_out = make_task(config.replace(batch=ROWS)).held_out_tensors(torch.device("cpu"))
-    if held_out is None:
-        raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
-    tokens, targets = held_out
+    tokens, targets = held_out(config.replace(batch=ROWS))
     first = begun(config)[0].eval()
     readings = {
         "start": float(first(tokens).std()),

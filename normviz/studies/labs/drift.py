@@ -17,25 +17,11 @@ from ...config import RunConfig
 from ...model.transformer import Transformer
 from ...training.events import Step
 from ...training.loop import begin, train
+from ...training.probes import Recorder
+from .model import held_out
 
 CHECKS = 20
 """Stretches of the run from whose ends the change is taken."""
-
-
-class Inputs:
-    """A tap that keeps each branch input's statistics, [2, D]: means and standard deviations of its
-    channels over its RMS."""
-
-    def __init__(self) -> None:
-        self.statistics: list[Tensor] = []
-
-    def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
-        del index
-        if site == "branch_in":
-            channels = x.detach().flatten(0, -2).double()
-            both = torch.stack((channels.mean(0), channels.std(0)))
-            self.statistics.append(both / channels.square().mean().sqrt())
-        return x
 
 
 def measure(config: RunConfig) -> dict[str, float]:
@@ -44,10 +30,7 @@ def measure(config: RunConfig) -> dict[str, float]:
 
     Raises ValueError for a task of which no part is held out.
     """
-    model, task = begin(config)
-    batch = task.held_out_tensors(torch.device("cpu"))
-    if batch is None:
-        raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
+    batch, (model, task) = held_out(config), begin(config)
     stride, checks = max(1, config.steps // CHECKS), [statistics(model, batch[0])]
     for event in train(config.replace(device="cpu"), record=(), begun=(model, task)):
         if isinstance(event, Step) and (event.step + 1) % stride == 0:
@@ -65,7 +48,15 @@ def measure(config: RunConfig) -> dict[str, float]:
 
 @torch.no_grad()
 def statistics(model: Transformer, tokens: Tensor) -> Tensor:
-    """[branches, 2, D] of all branches' inputs, over their RMS."""
-    tap = Inputs()
+    """[branches, 2, D] the means and standard deviations of the channels of each branch's input, over its
+    RMS."""
+    tap = Recorder(("branch_in",))
     model(tokens, tap)
-    return torch.stack(tap.statistics)
+    return torch.stack([of_channels(x) for x in tap.seen["branch_in"]])
+
+
+def of_channels(x: Tensor) -> Tensor:
+    """[2, D] the mean and standard deviation of each channel of x [..., D], over the RMS of x."""
+    channels = x.flatten(0, -2).double()
+    both = torch.stack((channels.mean(0), channels.std(0)))
+    return both / channels.square().mean().sqrt()

@@ -11,13 +11,8 @@ import torch
 from torch import Tensor
 
 from ...config import RunConfig
-from ...model.data import Task, make_task
-from ...model.sites import untapped
-from ...model.transformer import Transformer
-from ...training.loop import begin, train
-
-ROWS = 128
-"""Sequences of the held-out batch."""
+from ...training.probes import Recorder
+from .model import ROWS, held_out, trained
 
 
 class Without:
@@ -30,19 +25,6 @@ class Without:
         return torch.zeros_like(x) if site == "branch_out" and index in self.sublayers else x
 
 
-class Sizes:
-    """A tap that keeps the stream's RMS after the embedding and each block."""
-
-    def __init__(self) -> None:
-        self.rms: list[float] = []
-
-    def __call__(self, site: str, index: int, x: Tensor, /) -> Tensor:
-        del index
-        if site == "stream":
-            self.rms.append(float(x.square().mean().sqrt()))
-        return x
-
-
 def measure(config: RunConfig) -> dict[str, float]:
     """`loss` of the whole model; the increase without the branches of the `first` block and, on average, of
     the `deep` half and of all blocks (`mean`); `rank`, Spearman's correlation of the increase with the block;
@@ -50,28 +32,17 @@ def measure(config: RunConfig) -> dict[str, float]:
 
     Raises ValueError for a task of which no part is held out.
     """
-    held_out = make_task(config.replace(batch=ROWS)).held_out_tensors(torch.device("cpu"))
-    if held_out is None:
-        raise ValueError(f"training reads all of the task {config.task!r}, so nothing is held out")
+    batch, tap = held_out(config.replace(batch=ROWS)), Recorder(("stream",))
     model, _ = trained(config)
     with torch.no_grad():
-        whole = float(model.loss(*held_out, untapped))
-        costs = [float(model.loss(*held_out, Without(b))) - whole for b in range(config.depth)]
-        sizes = Sizes()
-        model(held_out[0], sizes)
+        whole = float(model.loss(*batch, tap))
+        costs = [float(model.loss(*batch, Without(b))) - whole for b in range(config.depth)]
+    sizes = [float(x.square().mean().sqrt()) for x in tap.seen["stream"]]
     deep = costs[config.depth // 2 :]
     return {
         "loss": whole, "first": costs[0], "deep": sum(deep) / len(deep), "rank": spearman(costs),
-        "mean": sum(costs) / len(costs), "growth": sizes.rms[-1] / sizes.rms[1],
+        "mean": sum(costs) / len(costs), "growth": sizes[-1] / sizes[1],
     }  # fmt: skip
-
-
-def trained(config: RunConfig) -> tuple[Transformer, Task]:
-    """The model that `train` ends with, on the CPU, and its task."""
-    begun = begin(config)
-    for _ in train(config.replace(device="cpu"), record=(), begun=begun):
-        pass
-    return begun
 
 
 def spearman(costs: list[float]) -> float:

@@ -7,7 +7,7 @@ import math
 import torch
 
 from ...config import RunConfig
-from .model import batch, begun
+from .model import batch, begun, gradient_norm
 
 FACTORS = (0.02, 0.1, 1.0)
 """Standard deviations that the token embedding gets; positions are scaled with it."""
@@ -32,5 +32,4 @@ def gradient(config: RunConfig, std: float) -> float:
         for embedding in filter(None, (model.tokens, model.positions)):
             embedding.weight.mul_(scale)
     model.loss(*batch(task, 0)).backward()
-    own = [p.grad.square().sum() for p in model.blocks[0].parameters() if p.grad is not None]
-    return float(torch.stack(own).sum().sqrt())
+    return gradient_norm(model.blocks[0])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ...config import RunConfig
-from ..norm_cost.measure import FORMULAS, SHAPES, arithmetic, count
+from ..norm_cost.measure import of_formula
 from . import norms
 from .model import batch, begun
 
@@ -20,21 +19,12 @@ def measure(config: RunConfig) -> dict[str, float]:
     Raises KeyError for a norm whose formula `norm_cost` has not.
     """
     tokens, width = config.batch * config.seq_len, config.width
-    one = arithmetic(config.norm, tokens, width, backward=True)
+    one = of_formula(config.norm, tokens, width, backward=True)
     model, task = begun(config)
     with FlopCounterMode(display=False) as counter:
         model.loss(*batch(task, 0)).backward()
-    all_norms = one * norms.measure(config)["norms"]
+    all_norms = one.operations * norms.measure(config)["norms"]
     return {
-        "norm": one / (tokens * width), "bytes": moved(config.norm, tokens, width) / (tokens * width),
+        "norm": one.operations / (tokens * width), "bytes": one.bytes / (tokens * width),
         "share": 100 * all_norms / (counter.get_total_flops() + all_norms),
     }  # fmt: skip
-
-
-def moved(norm: str, tokens: int, width: int) -> int:
-    """Bytes that the operations of a norm's formula read and write on [tokens, width], both ways."""
-    formula = FORMULAS[norm]
-    learned = [torch.ones(width if n < 0 else n) for n in SHAPES[formula]]
-    inputs = [each.requires_grad_() for each in (torch.randn(tokens, width), *learned)]
-    grad = torch.ones(tokens, width)
-    return count(lambda: torch.autograd.grad(formula(*inputs), inputs, grad)).bytes

@@ -13,6 +13,7 @@ from ...config import RunConfig
 from .model import batch, begun, output
 
 SIZE = 1e-3
+"""Noise over the standard deviation of a matrix."""
 DRAWS = 16
 
 

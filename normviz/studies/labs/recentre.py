@@ -15,6 +15,7 @@ from .model import batch, begun
 
 EPS = 1e-5
 NOISE = 0.1
+"""Standard deviation of what is added to each parameter."""
 
 
 def measure(config: RunConfig) -> dict[str, float]:

@@ -18,10 +18,10 @@ from torch import Tensor
 from ...config import RunConfig
 from ...model.data import Task
 from ...model.transformer import Transformer
+from ...training.eager import EPS
 from ...training.schedule import lr_at
 from .model import batch, begun
 
-EPS = 1e-8
 PERCENT = (10, 30, 100)
 """Percent of the steps after which it measures."""
 BATCHES = 2

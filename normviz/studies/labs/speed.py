@@ -12,6 +12,7 @@ from ..norm_cost.result import CostSetting, Measurement
 from ..norm_cost.variants import CONTROL, LIBRARY, REFERENCE
 
 SECONDS = 12.0
+"""Of a measurement of all norms."""
 
 
 def measure(config: RunConfig) -> dict[str, float]:

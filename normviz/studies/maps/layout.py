@@ -12,14 +12,16 @@ from ...config import SETTINGS
 from ...links import shown
 from .grid import Axis, Cell, Grid, SweepError
 from .points import Point
-from .summary import Place, mark, trains
+from .summary import Place, mark, place_name, place_of, trains
 
 PREFERRED_Y = "lr"
 FLOOR_STEP = 0.25
 """Where no floor is known the colours end at a multiple of this: they stay while a map fills."""
 
 Fields = tuple[str, str]
-Place2 = tuple[int, int]
+"""The settings to the right and upwards."""
+Spot = tuple[int, int]
+"""Column and row of a cell on its map."""
 
 
 def maps(
@@ -82,7 +84,7 @@ def _map(
     curve: Callable[[Sequence[Point]], str],
 ) -> Map:
     own = _cells(grid, x, y, place)
-    seeds: dict[Place2, list[Point]] = {at: [] for at in own}
+    seeds: dict[Spot, list[Point]] = {at: [] for at in own}
     where = {cell: at for at, cells in own.items() for cell in cells}
     for point in points:
         if point.cell in where:
@@ -93,14 +95,8 @@ def _map(
         for at, cells in sorted(own.items())
     )
     known = [point for group in seeds.values() for point in group]
-    words = [
-        axis.shown(value) if not axis.is_ordered else f"{axis.field} {axis.shown(value)}"
-        for axis in grid.axes
-        for field, value in place
-        if axis.field == field
-    ]
     return Map(
-        title=", ".join(words) or _only(grid, x, y),
+        title=place_name(grid, place) or _only(grid, x, y),
         x=_title(x),
         y=_title(y),
         columns=tuple(map(x.shown, x.values)),
@@ -113,20 +109,18 @@ def _map(
     )
 
 
-def _cells(grid: Grid, x: Axis, y: Axis, place: Place) -> dict[Place2, list[Cell]]:
+def _cells(grid: Grid, x: Axis, y: Axis, place: Place) -> dict[Spot, list[Cell]]:
     """The grid's cells of one map by column and row, seed by seed."""
     i, j = (grid.axes.index(axis) if axis in grid.axes else None for axis in (x, y))
-    fixed = {k: axis.values.index(value) for k, axis in enumerate(grid.axes)
-             for field, value in place if field == axis.field}  # fmt: skip
-    cells: dict[Place2, list[Cell]] = {}
+    cells: dict[Spot, list[Cell]] = {}
     for cell in sorted(grid.cells, key=lambda cell: cell.seed):
-        if all(cell.at[k] == at for k, at in fixed.items()):
+        if place_of(grid, cell, x.field, y.field) == place:
             at = (0 if k is None else cell.at[k] for k in (i, j))
             cells.setdefault((next(at), next(at)), []).append(cell)
     return cells
 
 
-def _frontier(seeds: dict[Place2, list[Point]], columns: int) -> tuple[int | None, ...]:
+def _frontier(seeds: dict[Spot, list[Point]], columns: int) -> tuple[int | None, ...]:
     """The last row that trains in each column; nothing before the first cell has ended."""
     good = [at for at, group in seeds.items() if group and trains(group)]
     if not any(seeds.values()):
@@ -153,13 +147,13 @@ def _only(grid: Grid, x: Axis, y: Axis) -> str:
     return shown("scheme", grid.base.scheme)
 
 
-def _where(x: Axis, y: Axis, at: Place2) -> str:
+def _where(x: Axis, y: Axis, at: Spot) -> str:
     column, row = (axis.shown(axis.values[i]) for axis, i in zip((x, y), at, strict=True))
     return f"{_title(x)} {column}, {_title(y)} {row}"
 
 
 def _cell(
-    at: Place2,
+    at: Spot,
     where: str,
     seeds: Sequence[Point],
     cells: Sequence[Cell],

@@ -167,7 +167,7 @@ def _norms(config: RunConfig) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=100)
-def of(lanes: tuple[RunConfig, ...]) -> MapRequest:
+def map_of_duel(lanes: tuple[RunConfig, ...]) -> MapRequest:
     """Maps over depth and learning rate of what a duel compares, one seed, for a first look.
 
     Where its lanes differ in too much for a page, their placements alone are compared.

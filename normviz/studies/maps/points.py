@@ -22,7 +22,7 @@ class Point:
     loss      mean of the last tenth of them, nats per token; not finite where it diverged so
     first     loss of step 0
     falling   its verdict says that its loss still fell at its last step (`Verdict.falls`)
-    engine    the engine that computed its steps, "tape" or "eager"
+    engine    the engine that computed its steps, as in `events.Started`
     """
 
     cell: Cell

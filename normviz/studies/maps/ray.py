@@ -78,7 +78,7 @@ class Cluster:
 
     def check(self) -> None:
         """Count its `cores` and `gpus`. Raises SweepError when there have been none for long."""
-        n, now, there = 0, time.monotonic(), dict[str, float]()
+        now, there = time.monotonic(), dict[str, float]()
         with suppress(Exception):
             _greet(self.gcs)  # where nobody answers, Ray would wait for long, or end this process
             there = self.ray.cluster_resources()

@@ -54,6 +54,7 @@ class Edge:
     """Up to which of the learning rates tried half of the seeds train at a place.
 
     rate     the largest at which the median over seeds trains; None where it trains at none
+    is_last  whether that is the largest that was tried: the frontier may lie beyond
     lowest   the lowest that was tried
     low      the smallest of the seeds' own largest rates; None where some seed trains at none
     high     the next rate above the largest of them; None where no larger one was tried
@@ -64,7 +65,6 @@ class Edge:
     place: Place
     rate: float | None
     is_last: bool
-    """Whether it is the largest rate that was tried: the frontier may lie beyond."""
     low: float | None
     high: float | None
     falling: tuple[float, ...]
@@ -132,7 +132,7 @@ def _sensitivity(
 
 
 def wortsman(points: Sequence[Point]) -> tuple[float, float]:
-    """(sensitivity, lowest final loss) of one seed's runs, one a learning rate."""
+    """(sensitivity, lowest final loss) of one seed's runs, one a learning rate, in nats; arXiv:2309.14322."""
     ended = [p.first if p.is_lost or not np.isfinite(p.loss) else p.loss for p in points]
     lowest = min(ended)
     return fmean(min(x, p.first) - lowest for x, p in zip(ended, points, strict=True)), lowest
@@ -179,11 +179,11 @@ def by_place(grid: Grid, points: Iterable[Point], *without: str) -> dict[Place, 
     """Points by their values on all axes but those named."""
     groups: dict[Place, list[Point]] = defaultdict(list)
     for point in points:
-        groups[_place(grid, point.cell, *without)].append(point)
+        groups[place_of(grid, point.cell, *without)].append(point)
     return dict(groups)
 
 
-def _place(grid: Grid, cell: Cell, *without: str) -> Place:
+def place_of(grid: Grid, cell: Cell, *without: str) -> Place:
     """A cell's values on all axes but those named."""
     return tuple(
         (axis.field, axis.values[i])
@@ -230,7 +230,7 @@ def edge_rows(
     axis = grid.axis(across)
     texts = {edge.place: edge.text for edge in frontier(grid, points)}
     if grid.axis("lr") is not None:
-        texts |= dict.fromkeys((_place(grid, cell, "lr") for cell in missing), "…")
+        texts |= dict.fromkeys((place_of(grid, cell, "lr") for cell in missing), "…")
     edges = [(dict(place), text) for place, text in texts.items()]
     first = sorted(grid.axes, key=lambda axis: axis.field != across)
     edges.sort(key=lambda it: [a.values.index(it[0][a.field]) for a in first if a.field in it[0]])
@@ -285,7 +285,8 @@ def table(grid: Grid, points: Iterable[Point]) -> pd.DataFrame:
 
     seed         which repeat, from 0
     run          key of the result: engine version and hash of the config
-    engine       which one computed its steps: tape (in C++) or eager (PyTorch's own operations)
+    engine       which one computed its steps: tape (in C++), eager (PyTorch's own operations), captured (the
+                 same as a CUDA graph) or stacked (several cells at once, on a GPU)
     result       the kind of its verdict (see `normviz.runs.verdict`)
     verdict      the same in words
     steps        how many it made

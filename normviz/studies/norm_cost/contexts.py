@@ -84,7 +84,7 @@ def _model(variant: str, setting: CostSetting, device: torch.device) -> tuple[Tr
 
     def step() -> None:
         _, norm = engine.step(task.tensors(next(numbers), device), False)
-        engine.update(config, config.lr, norm, None)
+        engine.update(config.lr, norm, None)
 
     return model, step
 
@@ -95,8 +95,20 @@ EPS = 1e-5
 """The same eps for all variants that have one, because eps is not compared."""
 
 
-class HandWrittenLayerNorm(nn.Module):
+def layernorm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = EPS) -> Tensor:
     """LayerNorm in elementary operations, [..., d] to [..., d]; arXiv:1607.06450."""
+    centred = x - x.mean(-1, keepdim=True)
+    r = torch.rsqrt(centred.square().mean(-1, keepdim=True) + eps)
+    return centred * r * weight + bias
+
+
+def rmsnorm(x: Tensor, weight: Tensor, eps: float = EPS) -> Tensor:
+    """RMSNorm in elementary operations, [..., d] to [..., d]; arXiv:1910.07467."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+class HandWrittenLayerNorm(nn.Module):
+    """`layernorm` with its parameters, [..., d] to [..., d]."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -105,13 +117,11 @@ class HandWrittenLayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        centred = x - x.mean(-1, keepdim=True)
-        r = torch.rsqrt(centred.square().mean(-1, keepdim=True) + self.eps)
-        return centred * r * self.weight + self.bias
+        return layernorm(x, self.weight, self.bias, self.eps)
 
 
 class HandWrittenRMSNorm(nn.Module):
-    """RMSNorm in elementary operations, [..., d] to [..., d]; arXiv:1910.07467."""
+    """`rmsnorm` with its parameter, [..., d] to [..., d]."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -119,7 +129,7 @@ class HandWrittenRMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+        return rmsnorm(x, self.weight, self.eps)
 
 
 class _RMSNorm(torch.autograd.Function):

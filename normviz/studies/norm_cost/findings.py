@@ -10,8 +10,6 @@ from .variants import BOTH, CONTEXTS, CONTROL, LIBRARY, REFERENCE, VARIANTS
 
 BUSY = 0.7
 """A load average from which the sentence mentions other work."""
-
-
 REPLAYED = (
     "On this GPU a norm and a block are replays of their kernels, without the time that the host needs to "
     "start each; a training step is that of the engine `captured`."

@@ -24,7 +24,7 @@ from ...runs.store import Store
 from ...training.captured import WARM_UP
 from ...training.loop import find_device
 from . import stored_results
-from .contexts import EPS, calls
+from .contexts import Call, calls, layernorm, rmsnorm
 from .result import (
     MAX_ROUNDS,
     MIN_ROUNDS,
@@ -110,8 +110,8 @@ def _counted(
     context, passes = case
     operations = 0.0
     if context == "alone":
-        whole = arithmetic(key, setting.tokens, setting.width, passes == BOTH)
-        operations = whole / (setting.tokens * setting.width)
+        whole = of_formula(key, setting.tokens, setting.width, passes == BOTH)
+        operations = whole.operations / (setting.tokens * setting.width)
     return count(call), operations
 
 
@@ -131,7 +131,6 @@ def _rows(
 
 # Seconds of a call, and a round of calls in random order.
 
-Call = Callable[[], object]
 BATCH_SECONDS = 1e-3
 """Least duration of a batch of calls; a shorter one would measure the clock and the loop."""
 BEST_OF = 3
@@ -259,23 +258,11 @@ def _starts_a_kernel(func: Any) -> bool:
     return not is_view and func._schema.name.removeprefix("aten::") not in NO_KERNEL
 
 
-def count(call: Callable[[], object]) -> Counts:
+def count(call: Call) -> Counts:
     """Count the kernels, bytes and operations of one call."""
     with _Counter() as counter:
         call()
     return Counts(counter.kernels, counter.bytes, counter.operations)
-
-
-def layernorm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """LayerNorm written out; arXiv:1607.06450."""
-    centred = x - x.mean(-1, keepdim=True)
-    r = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
-    return centred * r * weight + bias
-
-
-def rmsnorm(x: Tensor, weight: Tensor) -> Tensor:
-    """RMSNorm written out; arXiv:1910.07467."""
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS) * weight
 
 
 def dyt(x: Tensor, alpha: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -291,8 +278,9 @@ SHAPES = {layernorm: (-1, -1), rmsnorm: (-1,), dyt: (1, -1, -1)}
 """Shapes of each formula's parameters; -1 is the width."""
 
 
-def arithmetic(variant: str, tokens: int, width: int, backward: bool) -> int:
-    """Operations of a variant's formula on [tokens, width], forward or forward and backward."""
+def of_formula(variant: str, tokens: int, width: int, backward: bool) -> Counts:
+    """The counts of a variant's formula on [tokens, width], forward or forward and backward, as elementary
+    operations of PyTorch. Raises KeyError for an unknown variant."""
     formula = FORMULAS[variant]
     learned = [torch.ones(n if n > 0 else width) for n in SHAPES.get(formula, ())]
     inputs = [each.requires_grad_() for each in (torch.randn(tokens, width), *learned)]
@@ -303,4 +291,4 @@ def arithmetic(variant: str, tokens: int, width: int, backward: bool) -> int:
         if backward and learned:  # without parameters there is no backward pass
             torch.autograd.grad(y, inputs, grad)
 
-    return count(call).operations
+    return count(call)

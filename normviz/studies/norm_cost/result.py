@@ -166,7 +166,7 @@ class Row:
 
     seconds     per call, median of the rounds
     ratio       to LayerNorm in the same round
-    kernels, bytes  that a call starts, and reads and writes; see `counts`
+    kernels, bytes  that a call starts, and reads and writes; see `Counts`
     operations  per number of the norm's own formula, for the norm alone; else 0
     """
 

@@ -1,8 +1,8 @@
 """Instruments on named sites of the model: what `catalog.PROBES` defines, computed.
 
 A probe is inert: it reads what the step computes anyway and changes no number of it. It works on
-all layers at once (a stack of L tensors and one kernel, instead of L kernels) because at hero size
-a training step is made of kernel launches.
+all layers at once (a stack of L tensors and one kernel, instead of L kernels) because in a run
+like the preset `hero` a kernel has little to compute.
 """
 
 from .instruments import (
@@ -14,7 +14,7 @@ from .instruments import (
     probe_tensor,
     site_recorder,
 )
-from .recorder import Recorder, Stacks
+from .recorder import Recorder, StepBuffers
 from .rows import AddingRecorder, probe_rows
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "AddingRecorder",
     "NormScales",
     "Recorder",
-    "Stacks",
+    "StepBuffers",
     "StepTensors",
     "add_update_ratio",
     "layers_of",

@@ -1,4 +1,4 @@
-"""One function for each probe, or for two that share work: the tensors of a step to a number a layer."""
+"""One function for each probe, or for several that share work: the tensors of a step to a number a layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...model.flat import Flat
 from ...model.norms import scales
 from ...model.transformer import Transformer
 from . import recurrent
-from .recorder import Recorder, Reduction, Stacks, norms
+from .recorder import Recorder, Reduction, StepBuffers
 
 SITES = ("stream", "skip", "branch_in", "branch_out")
 
@@ -67,7 +67,7 @@ class StepTensors:
     flat: Flat
     recorder: Recorder
     scales: NormScales
-    stacks: Stacks = field(default_factory=Stacks)
+    buffers: StepBuffers = field(default_factory=StepBuffers)
 
 
 def grad_block(seen: StepTensors) -> Tensor:
@@ -90,20 +90,20 @@ def grad_qk(seen: StepTensors) -> Tensor:
 
 def grad_hidden(seen: StepTensors) -> Tensor:
     """[L+1] L2 norm of the loss gradient of the stream after embedding and blocks; arXiv:2004.08249."""
-    return norms(seen.stacks.gradients(seen.recorder, "stream"))
+    return norms(seen.buffers.gradients(seen.recorder, "stream"))
 
 
 def branches(seen: StepTensors) -> tuple[Tensor, ...]:
     """RMS of the branch over RMS of the skip path, cosine of both, RMS of what the branch reads, and RMS of
     the sum, each [L], the mean of attention and FFN; arXiv:2004.08249 and arXiv:2505.11881."""
-    skip, branch = (seen.stacks.stack(seen.recorder, site) for site in ("skip", "branch_out"))
+    skip, branch = (seen.buffers.stack(seen.recorder, site) for site in ("skip", "branch_out"))
     # RMS over RMS is norm over norm: both have equally many numbers.
     ratio = norms(branch) / norms(skip)
     sizes = torch.linalg.vector_norm(skip, dim=-1) * torch.linalg.vector_norm(branch, dim=-1)
     cosine = (
         torch.where(sizes == 0, sizes, torch.linalg.vecdot(skip, branch) / sizes).flatten(1).mean(1)
     )
-    reads = seen.stacks.stack(seen.recorder, "branch_in")
+    reads = seen.buffers.stack(seen.recorder, "branch_in")
     read, added = rms(reads), rms(skip.add_(branch))
     return tuple(x.view(-1, 2).mean(1) for x in (ratio, cosine, read, added))
 
@@ -112,7 +112,7 @@ def stream(seen: StepTensors) -> tuple[Tensor, ...]:
     """Largest size of the stream, that over the median size, kurtosis of its channels, RMS, and mean pairwise
     cosine of its positions, all [L+1]; arXiv:2402.17762, arXiv:2405.19279, arXiv:2002.04745, lemma 2, and
     arXiv:2103.03404."""
-    x = seen.stacks.stack(seen.recorder, "stream")  # [L+1, B, T, D]
+    x = seen.buffers.stack(seen.recorder, "stream")  # [L+1, B, T, D]
     sizes = x.abs().flatten(1)
     largest, squares = sizes.amax(1), x.flatten(1, 2).square().mean(1)  # the latter [L+1, D]
     kurtosis = squares.square().mean(1) / squares.mean(1).square()
@@ -120,11 +120,17 @@ def stream(seen: StepTensors) -> tuple[Tensor, ...]:
 
 
 def two_streams(seen: StepTensors) -> tuple[Tensor, ...]:
-    """RMS, length of the gradient and mean pairwise cosine of each of two streams side by side, all [L+1]."""
-    x = seen.stacks.stack(seen.recorder, "stream")
-    g = seen.stacks.gradients(seen.recorder, "stream")
+    """RMS, length of the gradient and mean pairwise cosine of each of two streams side by side, all [L+1];
+    arXiv:2304.14802 and arXiv:2602.08064."""
+    x = seen.buffers.stack(seen.recorder, "stream")
+    g = seen.buffers.gradients(seen.recorder, "stream")
     halves = [(x.chunk(2, -1)[i].contiguous(), g.chunk(2, -1)[i]) for i in (0, 1)]
     return tuple(f for x, g in halves for f in (rms(x), norms(g), token_cosine(x)))
+
+
+def norms(x: Tensor) -> Tensor:
+    """[n] L2 norms of the tensors of a stack [n, ...]."""
+    return torch.linalg.vector_norm(x.flatten(1), dim=1)
 
 
 def rms(x: Tensor) -> Tensor:
@@ -184,7 +190,8 @@ def attention(seen: StepTensors) -> tuple[Tensor, ...]:
     return largest, share, on_first.mean(1) / n
 
 
-INSTRUMENTS: dict[tuple[str, ...], Callable[[StepTensors], Tensor | tuple[Tensor, ...]]] = {
+Instrument: TypeAlias = "Callable[[StepTensors], Tensor | tuple[Tensor, ...]]"
+INSTRUMENTS: dict[tuple[str, ...], Instrument] = {
     ("grad_block",): grad_block,
     ("grad_w2",): grad_w2,
     ("grad_qk",): grad_qk,
@@ -212,9 +219,6 @@ def site_recorder(config: RunConfig) -> Recorder:
     if FAMILIES[config.family].is_recurrent:
         return Recorder(recurrent.SITES, recurrent.GRADIENTS, sizes)
     return Recorder(SITES, ("stream",), {**attention_reductions(), **sizes})
-
-
-Instrument: TypeAlias = "Callable[[StepTensors], Tensor | tuple[Tensor, ...]]"
 
 
 def _instruments(config: RunConfig) -> dict[tuple[str, ...], Instrument]:

@@ -50,11 +50,11 @@ class Recorder:
         return tuple(torch.stack(parts) for parts in zip(*self.seen[site], strict=True))
 
 
-class Stacks:
+class StepBuffers:
     """Buffers that are kept from step to step.
 
     Megabytes allocated again in every step would be returned to the system and paged in again, which
-    cost more than the arithmetic of the probes (measured at hero size).
+    cost more than the arithmetic of the probes (measured on the preset `hero`).
     """
 
     def __init__(self) -> None:
@@ -81,8 +81,3 @@ class Stacks:
     def copy(self, name: str, x: Tensor) -> Tensor:
         """A copy of `x`, in the buffer `name`."""
         return self.buffer(name, x, tuple(x.shape)).copy_(x)
-
-
-def norms(x: Tensor) -> Tensor:
-    """[n] L2 norms of the tensors of a stack [n, ...]."""
-    return torch.linalg.vector_norm(x.flatten(1), dim=1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...config import RunConfig
 from ...model.flat import Flat
 from .instruments import NormScales, StepTensors, probe_tensor, site_recorder
-from .recorder import Recorder, Stacks
+from .recorder import Recorder, StepBuffers
 
 
 class AddingRecorder(Recorder):
@@ -28,8 +28,8 @@ class AddingRecorder(Recorder):
         return super().__call__(site, index, x + next(self.zeros) if site == "stream" else x)
 
 
-class GivenGradients(Stacks):
-    """Stacks without buffers; the gradients at the stream are given."""
+class GivenGradients(StepBuffers):
+    """Allocates what it stacks; the gradients at the stream are given."""
 
     def __init__(self, gradients: Sequence[Tensor]) -> None:
         super().__init__()

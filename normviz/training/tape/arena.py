@@ -93,15 +93,11 @@ def _values(program: Program) -> tuple[dict[Place, int], dict[Operation, int], i
     saves: dict[Operation, int] = {}
     size = 0
     for o in program.operations:
-        x, y = o.a, o.out
-        in_place = o.kind == Kind.ACTIVATION and o.mode == Activation.RELU and x and x.uses == 1
-        if y is not None:
-            if (
-                in_place and x
-            ):  # the backward pass of ReLU needs only the sign, which its output has
-                values[y] = values[x]
-            else:
-                values[y], size = size, size + rounded(y.rows * y.width)
+        is_relu = o.kind == Kind.ACTIVATION and o.mode == Activation.RELU
+        if o.out is not None and is_relu and o.a is not None and o.a.uses == 1:
+            values[o.out] = values[o.a]  # backward needs only the sign, which the output has
+        elif o.out is not None:
+            values[o.out], size = size, size + rounded(o.out.rows * o.out.width)
         saves[o] = size
         size += rounded(o.saved)
     return values, saves, size

@@ -392,9 +392,7 @@ class Compiler:
     def gain(self, x: Place, m: Multiplier, times: float = 1.0) -> Place:
         """x times a gain, and a number besides."""
         if not m.gain.learned:
-            factor = constant(m)
-            if times != 1.0:
-                factor = _product(factor, times)
+            factor = constant(m, times)
             return x if factor == 1.0 else self.scaled(x, None, x.width, c0=factor)
         if m.gain.ramp:
             raise Unsupported("the tape has no learned gain that rises during the first steps")
@@ -415,21 +413,16 @@ class Compiler:
         return self.program.add(Operation(Kind.MIX, a, out, a.rows, a.width, b=b, c0=c0, c1=c1))
 
 
-def constant(m: Multiplier) -> Number:
-    """A gain that is not learned: a number, or a function of the present step where it rises."""
+def constant(m: Multiplier, times: float = 1.0) -> Number:
+    """A gain that is not learned, times a number: a number, or a function of the present step where it
+    rises."""
 
     def present() -> float:
         amount = m.amount()
         assert isinstance(amount, float)
-        return amount
+        return amount * times
 
     return present if m.gain.ramp else present()
-
-
-def _product(factor: Number, times: float) -> Number:
-    if callable(factor):
-        return lambda: factor() * times
-    return factor * times
 
 
 NORMS: dict[type[nn.Module], Callable[[Compiler, Place, Any, int], Place]] = {

@@ -38,8 +38,8 @@ class Run(ctypes.Structure):
 class Tape(Eager):
     """Forward and backward pass, probes and AdamW in C++, in float32 on one core of a CPU.
 
-    SGD and constraints are eager's. Raises Unsupported for a run that has no tape, and Unavailable
-    where the library does not run.
+    What else moves parameters (SGD, Muon, rates of their own, constraints) is eager's. Raises Unsupported for
+    a run that has no tape, and Unavailable where the library does not run.
     """
 
     name = "tape"
@@ -65,10 +65,8 @@ class Tape(Eager):
         assert logits is not None
         at = laid.values[logits]
         self.logits = buffers.values[at : at + logits.rows * logits.width].reshape(-1, logits.width)
-        T, saved = (
-            config.seq_len,
-            [laid.saves[o] for o in program.operations if o.kind == Kind.ATTENTION],
-        )
+        T = config.seq_len
+        saved = [laid.saves[o] for o in program.operations if o.kind == Kind.ATTENTION]
         heads = [buffers.values[at : at + config.heads * T * T].reshape(-1, T, T) for at in saved]
         self.of_last = [weights[:, :, -1] for weights in heads]  # they lie as [key, query]
         self.masks = [
@@ -84,7 +82,7 @@ class Tape(Eager):
     def _adamw_call(self) -> tuple[int, ...] | None:
         """What the library's AdamW is called with in each step; None where eager moves the parameters."""
         c, flat = self.config, self.flat
-        is_plain = c.optimizer == "adamw" and self.optimizer.is_plain
+        is_plain = c.optimizer == "adamw" and c.moves_alike
         if not is_plain or SCHEMES[c.scheme].constraint != "none":
             return None
         (group,) = self.optimizer.groups
@@ -134,11 +132,10 @@ class Tape(Eager):
         flat = self.logits.reshape(-1)
         return float(np.sqrt(flat.dot(flat))) / flat.size**0.5
 
-    def update(
-        self, config: RunConfig, lr: float, grad_norm: float, layers: NDArray[np.float64] | None
-    ) -> None:
+    def update(self, lr: float, grad_norm: float, layers: NDArray[np.float64] | None) -> None:
+        config = self.config
         if self.adamw_call is None:
-            super().update(config, lr, grad_norm, layers)
+            super().update(lr, grad_norm, layers)
             return
         self.flat.add_passes()
         clip(config, self.flat, grad_norm)

@@ -69,15 +69,14 @@ NOTHING = Flag(0)
 class Place:
     """A tensor [rows, width] of the tape: one of its own, or the columns of `whole` from `column` on.
 
-    `memory` is the tensor whose activations this one overwrites, if any. `pinned`: its gradient is
-    kept for the probes. `uses` counts the inputs of operations that are this tensor or a part of it.
+    `pinned`: its gradient is kept for the probes. `uses` counts the inputs of operations that are this tensor
+    or a part of it.
     """
 
     rows: int
     width: int
     whole: Place | None = None
     column: int = 0
-    memory: Place | None = None
     pinned: bool = False
     uses: int = 0
 
@@ -122,11 +121,11 @@ class Operation:
         return self.a, self.b, self.c
 
 
-WHOLE = """
+INTEGERS = """
     kind mode flags rows groups n k a b c lda ldb ldc out ldo ga gb gc gout weight bias save
 """
 OP = np.dtype(
-    [*((name, np.int64) for name in WHOLE.split()), ("c0", np.float64), ("c1", np.float64)]
+    [*((name, np.int64) for name in INTEGERS.split()), ("c0", np.float64), ("c1", np.float64)]
 )
 """The struct Op of tape.cpp."""
 

@@ -17,8 +17,6 @@ from .arena import Arena, Buffers
 from .operations import Number, Place, Program, number
 
 Offsets = NDArray[np.int64]
-FIRST = {probe.key: probe.first_layer for probe in PROBES}
-"""The first layer that a quantity has."""
 
 
 class Lengths:
@@ -50,10 +48,10 @@ class Probes:
         ]
         self.rises = any(callable(x) for some in self.factors for x in some)
         self.parts = self._parts()
-        self._reduce_activations(config, program, laid, buffers)
-        self._measure_gradients(config, program, laid, flat, buffers)
+        self._prepare_activations(config, program, laid, buffers)
+        self._prepare_gradients(config, program, laid, flat, buffers)
 
-    def _reduce_activations(
+    def _prepare_activations(
         self, config: RunConfig, program: Program, laid: Arena, buffers: Buffers
     ) -> None:
         """The calls that reduce the stream, and the skip paths and branches."""
@@ -74,7 +72,7 @@ class Probes:
             self.branch.ctypes.data, c.batch * c.seq_len, c.width, self.of_branches.ctypes.data,
         )  # fmt: skip
 
-    def _measure_gradients(
+    def _prepare_gradients(
         self, config: RunConfig, program: Program, laid: Arena, flat: Flat, buffers: Buffers
     ) -> None:
         """The calls that measure gradients, by quantity."""
@@ -130,7 +128,7 @@ class Probes:
         }
         out = np.full((len(self.recorded), c.depth + 1), np.nan)
         for key, values in by_probe.items():
-            out[ROWS[key], FIRST[key] :] = values
+            out[ROWS[key], PROBES[key].first_layer :] = values
         return out
 
     def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

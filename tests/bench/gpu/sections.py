@@ -117,7 +117,7 @@ def first_step(config: RunConfig, dtype: torch.dtype = torch.float32) -> tuple[f
         inputs, targets = task.tensors(0, device)
         inputs = inputs.to(dtype) if inputs.is_floating_point() else inputs
         (loss, _), grads = engine.step((inputs, targets), True), flat.grads.double().cpu()
-        engine.update(config, config.lr, grads.norm().item(), engine.layers())
+        engine.update(config.lr, grads.norm().item(), engine.layers())
         return loss, grads
     finally:
         torch.set_default_dtype(torch.float32)

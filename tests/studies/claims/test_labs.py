@@ -25,7 +25,8 @@ from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import run
 from normviz.studies.claims.lab_process import measure_all
 from normviz.studies.claims.rule import Between, Part
-from normviz.studies.labs import drop, speed
+from normviz.studies.labs import speed
+from normviz.studies.labs.model import trained
 from normviz.studies.norm_cost.result import Ratio
 from normviz.training import loop
 from normviz.training.events import Started
@@ -130,6 +131,6 @@ def test_the_lab_that_leaves_out_blocks_trains_as_train_does(
     for _ in loop.train(config):
         pass
     ended = dict(built[0].named_parameters())
-    model, _ = drop.trained(config)
+    model, _ = trained(config)
     assert all(torch.equal(p, ended[name]) for name, p in model.named_parameters())
     assert model.clock.share == built[0].clock.share

@@ -25,7 +25,7 @@ from normviz.links import query
 from normviz.runs.store import Store
 from normviz.studies.maps import Grid, SweepError, make
 from normviz.studies.maps.layout import maps
-from normviz.studies.maps.link import NAMES, ask, beside, decode, of, spanning, standard
+from normviz.studies.maps.link import NAMES, ask, beside, decode, map_of_duel, spanning, standard
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS
 
@@ -132,11 +132,11 @@ def test_a_duel_leads_to_maps_of_what_it_compares() -> None:
         RunConfig(scheme="post", depth=10, steps=400),
         RunConfig(scheme="peri", depth=10, steps=400),
     ]
-    one = of(tuple(duel))
+    one = map_of_duel(tuple(duel))
     assert one.fields == ("depth", "lr")
     assert one.values("scheme") == "post,peri"
     assert (one.values("steps"), one.grid.seeds) == ("150", 1)
-    warm = of(tuple(config.replace(warmup=200, norm="rmsnorm") for config in duel))
+    warm = map_of_duel(tuple(config.replace(warmup=200, norm="rmsnorm") for config in duel))
     assert (warm.values("warmup"), warm.values("steps"), warm.values("norm")) == (
         "200",
         "400",
@@ -148,9 +148,9 @@ def test_a_duel_leads_to_maps_of_what_it_compares() -> None:
             ("pre", "rmsnorm", 4), ("post", "layernorm", 8), ("peri", "dyt", 16), ("none", "none", 2)
         )
     )  # fmt: skip
-    assert of(far).values("scheme") == "pre,post,peri,none"
-    assert of(far).values("batch") == "4"
-    assert of((RunConfig(), RunConfig())).values("scheme") == "pre"
+    assert map_of_duel(far).values("scheme") == "pre,post,peri,none"
+    assert map_of_duel(far).values("batch") == "4"
+    assert map_of_duel((RunConfig(), RunConfig())).values("scheme") == "pre"
 
 
 # Cells

@@ -26,7 +26,7 @@ from normviz.runs.store import Store
 from normviz.studies.norm_cost import measure as measure_
 from normviz.studies.norm_cost import stored_results
 from normviz.studies.norm_cost.contexts import EPS, build_module, calls
-from normviz.studies.norm_cost.measure import BEST_OF, arithmetic, batch, count, measure, one_round
+from normviz.studies.norm_cost.measure import BEST_OF, batch, count, measure, of_formula, one_round
 from normviz.studies.norm_cost.result import (
     MIN_ROUNDS,
     CostSetting,
@@ -104,7 +104,7 @@ def test_operations_follow_the_formula() -> None:
     """Forward, a number: LayerNorm x - mean (2), its square and their mean (2), two products and a
     sum (3); RMSNorm without mean and sum; DyT two products, a tanh, a sum. Statistics beside that."""
     tokens, width = 64, 256
-    found = {key: arithmetic(key, tokens, width, False) / tokens / width for key in KEYS}
+    found = {key: of_formula(key, tokens, width, False).operations / tokens / width for key in KEYS}
     assert (
         found["layernorm"]
         == found["again"]
@@ -115,7 +115,8 @@ def test_operations_follow_the_formula() -> None:
     assert found["dyt"] == pytest.approx(4, abs=0.05)
     assert found["none"] == 0
     assert all(
-        arithmetic(key, tokens, width, True) > 2 * arithmetic(key, tokens, width, False)
+        of_formula(key, tokens, width, True).operations
+        > 2 * of_formula(key, tokens, width, False).operations
         for key in KEYS
         if key != "none"
     )

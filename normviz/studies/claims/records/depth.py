@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..evidence import FINAL, at, lab, quotient, squared
+from ..evidence import FINAL, FIRST_LAST, at, lab, squared
 from ..numbers import HALF, final, growth_ratio, largest_rate, over, slope, steps_until, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Less, LessInMost, Most, Part
@@ -13,7 +13,6 @@ from .quality import EIGHT
 NATS = "nats"
 END = squared(at("stream_rms", -1, -1), "variance of the stream after the last block, last step")
 START = squared(at("stream_rms", 0, -1), "variance of the stream after the last block, step 0")
-FIRST_LAST = quotient("grad_block", 0, 1, -1)
 CALM = {"lr": "0.001", "steps": "150"}
 THIN = {
     "depth": "1000",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..evidence import Sample, at, quotient, recording_of, renamed
+from ..evidence import FIRST_LAST, Sample, at, quotient, recording_of, renamed
 from ..numbers import Of, layer_slope, log_slope, over, slope, value
 from ..record import Claim, Curve, Layers, Number, Theory
 from ..rule import All, Between, Less, Most, Part
@@ -16,7 +16,6 @@ TOP = renamed(at("grad_w2", 0, -1), "gradient of W2 in the last block at step 0"
 W2_RATIO = renamed(
     quotient("grad_w2", 0, 1, -1), "gradient of W2, first block over last, at step 0"
 )
-FIRST_LAST = quotient("grad_block", 0, 1, -1)
 HIDDEN = renamed(
     quotient("grad_hidden", 0, 0, -1), "hidden-state gradient, embedding over last block, step 0"
 )

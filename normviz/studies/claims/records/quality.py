@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import truediv
 
 from ..evidence import FINAL, HELD_OUT, Sample, at, lifetime
-from ..numbers import HALF, final, held_out, over, tuned, value
+from ..numbers import HALF, Of, final, held_out, over, tuned, value
 from ..record import Apart, Claim, Combined, Curve, Number, Strip
 from ..rule import Between, Less, Most, Part, Same
 
@@ -29,7 +29,7 @@ EQUAL = 0.02
 """Nats up to which losses are called equal where a claim says that they are."""
 
 
-def spread(arm: str, depth: int):
+def spread(arm: str, depth: int) -> Of:
     """The largest minus the smallest final loss over the initialisations, in nats."""
 
     def of(sample: Sample) -> float:

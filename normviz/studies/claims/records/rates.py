@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..evidence import FINAL, HELD_OUT, LATE_SPIKE, at, greatest, quotient, renamed
+from ..evidence import FINAL, FIRST_LAST, HELD_OUT, LATE_SPIKE, at, greatest, renamed
 from ..numbers import HALF, at_rate_of, final, held_out, over, rate, sensitivity, tuned, value
 from ..record import Claim, Curve, Number, Strip
 from ..rule import All, Between, Less, LessInMost, Most, NotWorse, Part
@@ -11,7 +11,6 @@ from .quality import EIGHT, EIGHT_RATES, MORE
 RATES = "0.001,0.003,0.01,0.03,0.1,0.3"
 SHORT = {"lr": RATES, "steps": "300", **MORE}
 FINE = {"lr": "0.004,0.008,0.016,0.032,0.064,0.128,0.256", "steps": "300", "schedule": "linear"}
-FIRST_LAST = quotient("grad_block", 0, 1, -1)
 MAP = {"init": "torch", "depth": "2,12,36", "steps": "300", "schedule": "linear",
        "lr": "0.001,0.002,0.004,0.008,0.016,0.032,0.064,0.128,0.256"}  # fmt: skip
 PERI = {"pre": "Pre-LN", "peri": "Peri-LN"}

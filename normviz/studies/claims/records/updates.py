@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..evidence import Sample, at, lab
-from ..numbers import HALF, final, slope, value
+from ..evidence import Quantity, Sample, at, lab
+from ..numbers import HALF, final, over, slope, value
 from ..record import Claim, Curve, Number, Strip, Theory
 from ..rule import All, Between, Fact, Less, Most, Part
 
@@ -19,7 +19,7 @@ STD = lab("std", "standard deviation of the logits")
 EXCESS = lab("excess", "loss above ln V", "nats")
 
 
-def widest(arm: str, quantity) -> Number:
+def widest(arm: str, quantity: Quantity) -> Number:
     """The largest value over the smallest, over an arm's depths."""
 
     def of(sample: Sample) -> float:
@@ -29,9 +29,9 @@ def widest(arm: str, quantity) -> Number:
     return Number(f"{quantity.label}, largest over smallest of 6 to 96 blocks, {arm}", of)
 
 
-def growth(arm: str, quantity, low: int, high: int) -> Number:
+def growth(arm: str, quantity: Quantity, low: int, high: int) -> Number:
     """A quantity at depth `high` over that at depth `low`."""
-    of = lambda s: value(arm, quantity, depth=high)(s) / value(arm, quantity, depth=low)(s)  # noqa: E731
+    of = over(value(arm, quantity, depth=high), value(arm, quantity, depth=low))
     return Number(f"{quantity.label}, {high} blocks over {low}, {arm}", of)
 
 
