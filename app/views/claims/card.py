@@ -17,6 +17,7 @@ from normviz.studies.claims.stored import (
 
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence, source
+from ...session.page_state import PageState
 from ...widgets import page_links
 from ...widgets.copy_button import COPY
 from . import run_panel
@@ -25,11 +26,11 @@ from .result import figure, numbers
 GENERAL = "Its parts are one statement, so that one false part contradicts it."
 
 
-def show(claim: Claim, backend: SharedBackend) -> None:
+def show(claim: Claim, page_state: PageState, backend: SharedBackend) -> None:
     """The card of a claim, with its shipped result."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
-        st.caption(f"{source(claim.source)}")
+        st.caption(source(claim.source))
         if result is None:
             st.info("No result ships with NormViz yet: run the claim here.")
         else:
@@ -43,7 +44,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
         _rule(claim)
         _ways(claim, result, backend)
         if claim.arms:
-            run_panel.show(claim, backend)
+            run_panel.show(claim, page_state, backend)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
