@@ -48,11 +48,14 @@ ELSEWHERE = (
 
 
 def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBackend) -> None:
-    """The task of all lanes, and the form for a text if the task needs one."""
+    """The task of all lanes, and the form for a text if the task needs one. A server that takes no texts has
+    that task in the list only where a link names it."""
     page_duel = duel.duel()
     value = "text" if page_duel.wants_text else configs[0].task
     duel.show(page_duel, key, value)
     learned = {name for config in configs for name in FAMILIES[config.family].tasks}
+    if not policy().own_text and value != "text":
+        learned.discard("text")
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
