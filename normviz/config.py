@@ -59,7 +59,7 @@ depth at which CompleteP trains as muP."""
 
 
 class ConfigError(ValueError):
-    """One sentence: which field, what was given, what is allowed. `field` is None where it is about several."""
+    """One sentence: which field, what was given, what is allowed. `field` is None if it is about several."""
 
     def __init__(self, sentence: str, field: str | None = None, given: object = None) -> None:
         super().__init__(sentence)

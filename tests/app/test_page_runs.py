@@ -74,7 +74,7 @@ def test_every_run_stands_there_with_what_came_of_it(shelf: AppTest, folder: Pat
     )
     assert any("learned" in badge for badge in badges(at))
     why = "NormViz's engine in C++ trains decoders alone."
-    assert [caption.proto.help for caption in at.caption if "by PyTorch" in caption.value][0] == why
+    assert why in [caption.proto.help for caption in at.caption if "by PyTorch" in caption.value]
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 
+import pandas as pd
 import streamlit as st
 
 from normviz.charts import theme
 from normviz.charts.map import chart
-from normviz.export.pictures import captioned, picture
+from normviz.export.pictures import Format, captioned, picture
 from normviz.runs.engines import computed_by
 from normviz.studies.maps.grid import SweepError
 from normviz.studies.maps.layout import maps, spanned
@@ -59,7 +60,7 @@ def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
     """The buttons to copy the link and to download files, and the command."""
     results = fill.looked(page_maps, backend)
 
-    def rows():
+    def rows() -> pd.DataFrame:
         return table(page_maps.asked.grid, results.points)
 
     # Streamlit makes the files outside of the script run, where there is no address.
@@ -67,7 +68,7 @@ def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
         page_maps.asked.grid, *page_maps.asked.fields, (st.context.url or "/maps").partition("?")[0]
     )
 
-    def drawn(kind):
+    def drawn(kind: Format) -> bytes:
         spec = chart(maps(page_maps.asked.grid, results.points, page_maps.asked.fields))
         by = computed_by((point.engine for point in results.points), "cells")
         spec = captioned(spec, [*origin, by])

@@ -22,9 +22,10 @@ STAYS = "Below is still the map from before this change."
 class Maps(PageState):
     """One visitor's maps.
 
-    results      what the store has of them, read as far as it was looked at
-    typed      the text of a field that was not allowed, which stays there to be corrected
-    nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
+    asked    which maps
+    results  what the store has of them, read as far as it was looked at
+    typed    the text of a field that was not allowed, which stays there to be corrected
+    nonce    counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
     asked: MapRequest

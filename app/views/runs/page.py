@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
+from normviz.catalog.registry import Registry
 from normviz.config import seeds_of
 from normviz.observed import label
 from normviz.runs import SHIPPED, Run
@@ -95,7 +97,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
     return Query(tuple(clauses), only, trained=not measured), asked
 
 
-def _choose(key: str, label: str, registry) -> str | None:
+def _choose(key: str, label: str, registry: Registry[Any]) -> str | None:
     return st.selectbox(
         label, registry.keys(), index=None, key=key, format_func=registry.label,
         placeholder=f"Any {label.lower()}", label_visibility="collapsed", width=165,

@@ -18,7 +18,7 @@ from normviz.player import VIEWS
 from normviz.runs import Run, names
 from normviz.runs.listing import ListRow, described, diff
 
-from ...session import duel, training, visitor
+from ...session import duel, duel_link, training, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
 from ...session.markdown import literal, sentence
@@ -42,8 +42,8 @@ class Selection:
     runs: tuple[int, ...] = ()
     asking: bool = False
     notice: str = ""
-    probe: str = "grad_block"
-    view: str = "heat"
+    probe: str = duel_link.PROBE
+    view: str = duel_link.HEAT
 
 
 def selection() -> Selection:
