@@ -19,7 +19,7 @@ from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence, source
 from ...session.page_state import PageState
 from ...widgets import page_links
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from . import run_panel
 from .result import figure, numbers
 
@@ -108,7 +108,6 @@ def _ways(claim: Claim, result: ClaimResult | None, backend: SharedBackend) -> N
         elif st.button(words, key=f"duel_{claim.key}",
                        icon=":material/stacked_line_chart:"):  # fmt: skip
             page_links.open_duel(shipped_lanes(claim), backend)
-        asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
-        COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")
+        copy_link(f"copy_{claim.key}", f"claim={claim.key}")
         if claim.arms and result is not None:
             st.caption(f"{opens(claim, result)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -20,7 +19,7 @@ from normviz.runs.store import retention
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from ...widgets.download import download
 from .lanes import Lane, runs
 
@@ -60,15 +59,9 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     """Buttons to copy link and embed code, the files, and the link as text."""
     page_duel = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(page_duel), "title": f"NormViz: {escape(title(lanes))}"}
-        for key, label, frame in (
-            ("copy_link", "Copy link", False),
-            ("copy_embed", "Copy embed code", True),
-        ):
-            COPY(
-                key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, lanes, backend),
-            )  # fmt: skip
+        link, keep = query(page_duel), partial(_keep, lanes, backend)
+        copy_link("copy_link", link, copied=keep)
+        copy_link("copy_embed", link, "Copy embed code", f"NormViz: {title(lanes)}", keep)
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")

@@ -21,7 +21,7 @@ from normviz.studies.maps.summary import table
 from ...session import address
 from ...session.backend import SharedBackend, shared
 from ...widgets import glossary
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from ...widgets.download import download
 from . import fill, knobs, state
 from .state import Maps
@@ -75,8 +75,7 @@ def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
         return picture(spec, kind, config=theme(False), in_process=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": page_maps.asked.query(), "label": "Copy link", "frame": False}
-        COPY(key="copy_maps", data=asked, height="content", width="content")
+        copy_link("copy_maps", page_maps.asked.query())
         with st.popover("Download", icon=":material/download:"):
             for label, make, name, kind in (
                 ("Cells (CSV)", lambda: rows().to_csv(index=False), "maps.csv", "text/csv"),
