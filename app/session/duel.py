@@ -186,17 +186,10 @@ def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     if not (is_first or came_back or asked.is_named):
         return False  # the navigation leads back to what was there
     linked_duel = _linked(asked, backend)
-    if page_duel.named and (linked_duel.lanes, linked_duel.story, linked_duel.beside) == (
-        page_duel.lanes,
-        page_duel.story,
-        page_duel.beside,
-    ):
-        page_duel.probe, page_duel.view, page_duel.seeds, page_duel.cursor = (
-            linked_duel.probe,
-            linked_duel.view,
-            linked_duel.seeds,
-            linked_duel.cursor,
-        )
+    shown = page_duel.shown._replace(seeds=linked_duel.seeds)
+    if page_duel.named and linked_duel.shown == shown:
+        for attribute in ("probe", "view", "seeds", "cursor"):
+            setattr(page_duel, attribute, getattr(linked_duel, attribute))
     else:
         runs = [
             run for n in (*page_duel.runs, *page_duel.extra) if n and (run := backend.store.run(n))

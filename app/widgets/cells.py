@@ -18,6 +18,9 @@ from ..session.markdown import literal, sentence
 from ..session.page_state import PageState
 from .buttons import button
 
+TICK_SECONDS = 0.5
+"""After which a page that shows open cells looks again how far they are."""
+
 
 def opened(keys: Collection[str], backend: SharedBackend) -> OpenCells | None:
     """The cells among these keys that wait or train, whoever asked for them; None where none does. The page

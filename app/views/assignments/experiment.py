@@ -27,7 +27,6 @@ from ...widgets.buttons import button, submit
 from ...widgets.download import download
 from ...widgets.polling import poll
 
-TICK_SECONDS = 0.5
 STATE = "assignment_work"
 
 
@@ -57,7 +56,7 @@ def show(experiment: Experiment) -> None:
     st.markdown("## 2. Train")
     opened = cells.opened(_keys(lanes), backend)
     _actions(lanes, opened, work, backend)
-    poll(_tick, TICK_SECONDS, opened is not None, lanes, work, backend)
+    poll(_tick, cells.TICK_SECONDS, opened is not None, lanes, work, backend)
     if len(runs := _runs(lanes, backend)) == len(lanes):
         _explain(experiment, work, runs)
 

@@ -21,8 +21,6 @@ from ...widgets.buttons import button
 from ...widgets.polling import poll
 from .result import figure, numbers
 
-TICK_SECONDS = 0.5
-
 
 def show(claim: Claim, page_state: PageState, backend: SharedBackend) -> None:
     """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
@@ -45,7 +43,7 @@ def show(claim: Claim, page_state: PageState, backend: SharedBackend) -> None:
     if page_state.refused:
         st.error(page_state.refused)
         page_state.refused = None
-    poll(_tick, TICK_SECONDS, opened is not None, claim, backend)
+    poll(_tick, cells.TICK_SECONDS, opened is not None, claim, backend)
 
 
 def _offer(claim: Claim, page_state: PageState, left: list[Cell]) -> None:

@@ -152,12 +152,8 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
         page_duel.text_problem = str(error)
         return
     _drop_writing()
-    page_duel.text, page_duel.wants_text, page_duel.text_problem, page_duel.notices = (
-        key,
-        False,
-        None,
-        (),
-    )
+    page_duel.text, page_duel.wants_text = key, False
+    page_duel.text_problem, page_duel.notices = None, ()
     duel.change(page_duel, "text", key)
     training.by_itself(page_duel, backend)
     st.session_state["text_box"] = (chosen("text_box") or 0) + 1

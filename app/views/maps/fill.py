@@ -23,7 +23,6 @@ from ...widgets.polling import poll
 from . import charts
 from .state import Maps
 
-TICK_SECONDS = 0.5
 SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
@@ -46,7 +45,7 @@ def show(page_maps: Maps, backend: SharedBackend) -> None:
             _offer(page_maps, left)
         cells.stop_button(opened, keys, backend, "stop_fill", "Fill again")
     with st.container(key="maps"):
-        poll(_tick, TICK_SECONDS, opened is not None, page_maps, state)
+        poll(_tick, cells.TICK_SECONDS, opened is not None, page_maps, state)
 
 
 def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
