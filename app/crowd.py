@@ -49,6 +49,7 @@ FILES = ("", "_stcore/health", "_stcore/host-config")
 class Visitor:
     """A visitor that loads the page and watches the charts until its task is cancelled.
 
+    base, query  the server's address, and the link that it opens
     looking      set while the visitors watch; else the WebSockets of their charts are closed
     interactive  seconds from the first request until the script run had ended and the charts had numbers
     updates      messages with new numbers since the last mark
@@ -57,6 +58,8 @@ class Visitor:
     address      what the visitor's proxy states as its network address
     pause        seconds between two clicks; 0 for none
     clicks       for each click, seconds until its script run had ended
+    what         what the page told its player to show, and `scripts` which files that needs
+    have         of each lane how many losses and how many records of layers have come
     """
 
     base: str
@@ -304,14 +307,14 @@ async def serve(base: str, query: str) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     going = asyncio.create_task(_go(crowd))
     while line := await lines.readline():
-        report = json.loads(line)
-        if report.pop("mark", False):
+        command = json.loads(line)
+        if command.get("mark"):
             print(json.dumps(crowd.mark()), flush=True)
-        if "looking" in report:
-            (crowd.looking.set if report["looking"] else crowd.looking.clear)()
+        if "looking" in command:
+            (crowd.looking.set if command["looking"] else crowd.looking.clear)()
         for name in ("watchers", "per_second", "churn", "pause", "query"):
-            if name in report:
-                setattr(crowd, name, report[name])
+            if name in command:
+                setattr(crowd, name, command[name])
         if going.done():
             going.result()
     going.cancel()

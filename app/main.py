@@ -17,7 +17,7 @@ import search_path  # noqa: F401 (before all that imports normviz)
 import streamlit as st
 from normviz.app import streamlit_parts, views
 from normviz.app.asgi import left_sessions, log_limit, websocket_limits
-from normviz.app.asgi.connection_limit import MESSAGE, Connections
+from normviz.app.asgi.connection_limit import SHARED_MESSAGE, Connections
 from normviz.app.asgi.first_paint import PICTURE, FirstPaint, open_store, picture
 from normviz.app.asgi.health import healthz
 from normviz.app.asgi.live_page import LIVE, live_file
@@ -105,7 +105,7 @@ serving = {
     ],
     "middleware": [
         *([] if allowed.is_shared else [Middleware(OwnHosts)]),  # a shared one has a public name
-        Middleware(Connections, inf if allowed.own_text else MESSAGE),
+        Middleware(Connections, inf if allowed.own_text else SHARED_MESSAGE),
         Middleware(VisitorCookie),
         Middleware(FirstPaint),
     ],

@@ -47,7 +47,7 @@ def _downloads() -> bool:
     """What `widgets/download.py` does with a file."""
     manager = MediaFileManager(MemoryMediaFileStorage("/here"))
     manager.add(b"x", "text/plain", "a", "a.txt", is_for_static_download=True)
-    return _has(Runtime, "media_file_mgr")
+    return hasattr(Runtime, "media_file_mgr")
 
 
 def _html() -> bool:
@@ -57,7 +57,7 @@ def _html() -> bool:
 
 
 def _addresses() -> bool:
-    """What `asgi/visitor_cookie.py` and the kept proxy look for."""
+    """What `asgi/visitor_cookie.py` and the proxy's configuration (assets/deploy/nginx.conf) look for."""
     paths = starlette_routes.ROUTE_HEALTH, starlette_routes.BASE_ROUTE_UPLOAD_FILE
     return (*paths, starlette_routes.ROUTE_METRICS) == (
         "_stcore/health", "_stcore/upload_file", "_stcore/metrics",
@@ -87,10 +87,6 @@ def _sockets() -> bool:
         and _sets(socket, "conn", "frames", "transport", "client")
         and isinstance(ServerProtocol().reader.buffer, bytearray)
     )
-
-
-def _has(thing: object, name: str) -> bool:
-    return hasattr(thing, name)
 
 
 def _sets(kind: type, *names: str) -> bool:
@@ -125,7 +121,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "the context of a script run": _context,
     "the names of its settings": _settings,
     "where it asks for this machine's address": _origins,
-    "whether a page is still connected": lambda: _has(Runtime, "is_active_session"),
+    "whether a page is still connected": lambda: hasattr(Runtime, "is_active_session"),
     "where it keeps its sessions": lambda: _sets(Runtime, "_session_mgr"),
     SOCKETS: _sockets,
 }

@@ -17,6 +17,7 @@ def run(page: StreamlitPage) -> None:
     """Render the page. A store or folder that can't be used is a sentence on the page."""
     try:
         is_new = "page" not in st.session_state
+        store_errors.begin()
         address.arrive(page.url_path)
         st.set_page_config(tab_title(page.title))  # a duel names itself
         with st.container(key="page_start"):

@@ -59,7 +59,7 @@ depth at which CompleteP trains as muP."""
 
 
 class ConfigError(ValueError):
-    """One sentence: which field, what was given, what is allowed. `field` is None for the whole."""
+    """One sentence: which field, what was given, what is allowed. `field` is None if it is about several."""
 
     def __init__(self, sentence: str, field: str | None = None, given: object = None) -> None:
         super().__init__(sentence)
@@ -561,7 +561,9 @@ first adds to a stack."""
 SHARE_OF_CELL = 0.35
 """A time step of a recurrent layer takes this share of a block's calls."""
 SECONDS_PER_LOGIT = 6e-9
-"""Term of the output head. Other tasks have thirty to a hundred symbols: too few for a term."""
+"""Of the output head, where the task is a visitor's text: other tasks have few symbols."""
+MUON_CALLS = 2.5e-3
+"""Seconds of a step with Muon for the calls of its operations; fitted as `SPEEDS`."""
 
 
 def parameters_per_block(config: RunConfig) -> int:
@@ -569,10 +571,16 @@ def parameters_per_block(config: RunConfig) -> int:
     family = FAMILIES[config.family]
     if family.is_recurrent:
         return 2 * family.gates * config.width**2
-    matrices = 3 if config.activation in GATED else 2
-    around = 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
-    around += config.attn_gate == "channel"
-    return (4 + around) * config.width**2 + matrices * config.hidden * config.width
+    return sum(rows * columns for rows, columns in _matrices(config))
+
+
+def _matrices(config: RunConfig) -> list[tuple[int, int]]:
+    """Rows and columns of each matrix of a block, the smaller number first."""
+    d, h = config.width, config.hidden
+    square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
+    square += config.attn_gate == "channel"
+    ffn = 3 if config.activation in GATED else 2
+    return [(d, d)] * square + [(min(d, h), max(d, h))] * ffn
 
 
 def positions(config: RunConfig) -> int:
@@ -636,26 +644,16 @@ def estimated_seconds(config: RunConfig, engine: str | None = None) -> float:
         + scores * speed.score
         + tokens * config.width * speed.number
     )
-    calls = 0.0
+    step = logits(config) * SECONDS_PER_LOGIT
     if config.optimizer == "muon":
         block += orthogonalisations(config) * speed.operation
-        calls = MUON_CALLS
-    step = config.depth * block + logits(config) * SECONDS_PER_LOGIT + calls
-    return speed.begin + (config.steps + 1) * step
-
-
-MUON_CALLS = 2.5e-3
-"""Seconds of a step with Muon for the calls of its operations; fitted as `SPEEDS`."""
+        step += MUON_CALLS
+    return speed.begin + (config.steps + 1) * (config.depth * block + step)
 
 
 def orthogonalisations(config: RunConfig) -> int:
     """Operations by which Muon brings the singular values of a block's matrices close to 1, at each step."""
-    d, h = config.width, config.hidden
-    gates = 1 + (config.activation in GATED)
-    square = 4 + 2 * len(catalog.STREAMS[catalog.SCHEMES[config.scheme].streams].matrices)
-    square += config.attn_gate == "channel"
-    matrices = [(d, d)] * square + [(min(d, h), max(d, h))] * (gates + 1)
-    return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in matrices)
+    return sum(5 * (4 * short**2 * long + 2 * short**3) for short, long in _matrices(config))
 
 
 def logits(config: RunConfig) -> int:

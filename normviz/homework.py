@@ -51,9 +51,9 @@ class HandedIn(BaseModel):
     @property
     def experiment(self) -> Experiment:
         """The experiment of the file."""
-        found = ASSIGNMENTS[self.assignment]
-        assert isinstance(found, Experiment)
-        return found
+        assignment = ASSIGNMENTS[self.assignment]
+        assert isinstance(assignment, Experiment)
+        return assignment
 
     @property
     def foretold(self) -> int:

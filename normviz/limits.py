@@ -13,6 +13,7 @@ MAX_GPU_GIB = 64.0
 """The same of a run that names a GPU (device=cuda). One with less memory says so when it runs out."""
 
 MAX_LANES = 4
+"""Lanes of a duel."""
 
 SEEDS = 5
 """Runs of a lane after Repeat: itself and four with the next seeds."""
@@ -21,6 +22,7 @@ MAX_CELLS, MAX_SWEEP_CELLS = 1000, 10_000
 """Runs of a page's maps: cells of the grid times seeds; and of one `normviz sweep`."""
 
 MAX_SWEEP_SEEDS = 50
+"""Seeds of a sweep, of a map that a link names, and of a run in a terminal."""
 
 MAX_FILL_MINUTES = 30.0
 """Estimated minutes of all cores to fill the maps of a page."""

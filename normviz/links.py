@@ -29,7 +29,7 @@ CURSOR = ("at", "layer")
 """Parameters of a link that set the cursor of the charts: a step and a layer."""
 BESIDE = "beside"
 """The parameter of a link that names an observed run, whose charts are shown beside the lanes."""
-PAGE = ("embed", "embed_options")
+STREAMLIT = ("embed", "embed_options")
 """Parameters that Streamlit reads."""
 PRESENT = "present"
 """The parameter of any page's link with which the Duel page is larger, for a projector."""
@@ -83,7 +83,7 @@ class Codec:
 
     def others(self, params: Params) -> list[str]:
         """A sentence about names in a link that this page does not know, if there are any."""
-        unknown = set(params) - {"v", *self.fields, *self.view, *PAGE, PRESENT}
+        unknown = set(params) - {"v", *self.fields, *self.view, *STREAMLIT, PRESENT}
         names = sorted(name for name in unknown if not APPENDED.fullmatch(name))
         if not names:
             return []
@@ -104,7 +104,8 @@ class Codec:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a link: a sentence, and the query that mends it if one is well defined."""
+    """A problem of a link: a sentence, and if one is well defined the query that mends it, and what that
+    sets, as in "depth = 96"."""
 
     sentence: str
     mended: str | None = None
@@ -206,12 +207,9 @@ def as_word(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-PINNED: Mapping[str, str] = {
-    name: as_word(DEFAULTS[name]) if setting.link is None else setting.link
-    for name, setting in SETTINGS.items()
-}
+PINNED: Mapping[str, str] = {name: as_word(default) for name, default in DEFAULTS.items()}
 """What a link of version 1 means by a setting that it does not name, as links write it. Links that
-were copied rely on it: a default of `RunConfig` may change, this may not."""
+were copied rely on it: where a default of `RunConfig` changes, its word from before is added here."""
 DUEL = Codec(("lanes", *FIELDS), PINNED, ("preset", "story", BESIDE, *VIEW, *CURSOR))
 """A duel of 1 to 4 lanes. A setting that differs among them has a word for each, separated by commas."""
 

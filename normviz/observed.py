@@ -26,8 +26,6 @@ OWN_UNIT = "units of its own"
 """The unit of a loss that somebody's own loop computes."""
 NO_PLACEMENT = "own model"
 """Words for a model whose placement is not known."""
-
-
 FOUND = {"width", "placement", "norm", "notes", "batches"}
 """What is no part of a run's key: a watch finds it while the model trains, or a duel tells it."""
 
@@ -74,7 +72,7 @@ class Observed(BaseModel):
 
     @property
     def where(self) -> str:
-        """Where the blocks are, in words."""
+        """Where in the model the blocks are, in words."""
         return self.path or "the model itself"
 
     def replace(self, /, **changes: Any) -> Observed:

@@ -23,7 +23,7 @@ ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 STORE_BYTES = 500 * 10**6
 """Of a shared server's stored runs, by default."""
 CLEARANCE = 3
-"""An address has one waiting run for so many places that are left free, at most."""
+"""Free places of the queue for each waiting run of one network address, at least."""
 STORE_FULL = (
     "the store of this shared server is full of runs that wait, train or ship: nothing new can be "
     "trained until some of them have ended, or its owner gives it more room (NORMVIZ_STORE_MB)"
@@ -51,12 +51,11 @@ def demand(sentence: str | None) -> None:
 
 @dataclass(frozen=True)
 class Open:
-    """What is open when a visitor asks for more: runs, or minutes of the cells of maps and claims. Of others'
-    runs those that wait count.
+    """What is open when a visitor asks for more: runs, or minutes of the cells of maps and claims.
 
     own      of that visitor
-    near     of their network address; None where it is unknown
-    every    of all visitors
+    near     of their network address; None where it is unknown. Of runs, those that wait alone
+    every    of all visitors, likewise
     is_full  the store is at its limit, and nothing in it may be deleted
     """
 
@@ -172,7 +171,7 @@ class Policy:
         of cells are open, None where they may be queued."""
         seconds = sum(map(estimated_seconds, configs))
         sentences = [self.may_read(text, "this run") for text in {c.text for c in configs}]
-        if kind == "map":  # those of the others are ours
+        if kind == "map":  # claims and assignments have settings of ours
             sentences += [self.may(configs), self.may_take(kind, seconds / self.cells_at_once)]
         if refused := next(filter(None, sentences), None):
             return refused

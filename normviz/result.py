@@ -40,7 +40,7 @@ FRAME_HEIGHT = 960
 
 
 class Result(Recording):
-    """A recording that can be taken away."""
+    """A recording as JSON, tables, files, a script and the player."""
 
     def __repr__(self) -> str:
         return f"Result({label(self.config)}: {self.verdict.sentence})"
@@ -111,7 +111,7 @@ class Result(Recording):
                     for layer in range(PROBES[key].first_layer, len(values)):
                         yield step, layer, key, values[layer]
 
-    # To take away: what makes files imports pandas, PyArrow and Altair, so it is imported on use
+    # What makes files imports pandas, PyArrow and Altair, so it is imported on use.
 
     def lane(self, name: str = "A") -> Lane:
         """The run as `normviz.export` reads it, under the name of a lane."""
@@ -215,7 +215,7 @@ class Duel:
 
 
 def result_of(recording: Recording) -> Result:
-    """A recording, to take away."""
+    """A recording as a `Result`."""
     return Result.of(recording, recording.steps)
 
 

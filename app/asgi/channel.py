@@ -7,7 +7,7 @@ While a run trains, it reads ten times a second. It reads less often when very m
 because each costs the server a message.
 
 All reads together have a limit. Network addresses share it equally, and so do the visitors of one
-address. A visitor who watches many different runs slows down only the own charts.
+address. A visitor who watches many different runs slows down only their own charts.
 """
 
 from __future__ import annotations

@@ -21,11 +21,14 @@ from .rate_limit import RateLimit, Watcher
 
 EACH, IN_ALL = 150, 300
 """Open pages of one network address, which a whole school may share, and of all."""
-MESSAGE = 64_000
+SHARED_MESSAGE = 64_000
 """Bytes of a page's message on a shared server, where no page takes a text; our pages send two thousand."""
 WIDGETS = 500
 """Values of widgets in a message; our pages send some thirty. Each becomes a kilobyte in its session."""
-TOO_MUCH = f"A message has more than {MESSAGE:,} bytes, or names more than {WIDGETS} values: reload the page"
+TOO_MUCH = (
+    f"A message has more than {SHARED_MESSAGE:,} bytes, or names more than {WIDGETS} values: "
+    "reload the page"
+)
 OPENINGS = RateLimit(4)
 """Pages that connect in a second, of all visitors: two cores draw about so many."""
 DOWNLOADS = RateLimit(0.5, burst=8.0)

@@ -1,8 +1,8 @@
 """The HTML of the pages as a browser and a messenger first get it: title, preview tags, and a still of
 the charts, which a visitor sees before Streamlit's script has loaded.
 
-Both are of the stored picture of a duel; no request has one drawn. Streamlit serves one file for all pages.
-Where it is not as expected here, it is served as it is.
+The tags' image and the still are of the stored picture of a duel; no request has one drawn. Streamlit serves
+one file for all pages. Where it is not as expected here, it is served as it is.
 """
 
 from __future__ import annotations

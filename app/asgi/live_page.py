@@ -1,6 +1,7 @@
 """The page that trains in the visitor's browser, where the operator has put it into the data folder.
 
-`normviz export-site DATA/live --live` writes it. The duel page offers it where a run waits in the queue.
+`normviz export-site DATA/live --live` writes it. The Duel page offers it where a run waits in the queue or
+was refused.
 """
 
 from __future__ import annotations

@@ -77,10 +77,8 @@ async def _answer(socket: WebSocket, who: Watcher = ANYBODY) -> None:
 
 def _may_come(origin: str | None, host: str | None) -> bool:
     """Whether a page of this origin may read: one of this server, or one that its settings let in, as
-    they must where a host puts another name before it."""
-    if (
-        origin is None or origin.partition("://")[2] == host
-    ):  # "null" in a page without one of its own
+    they must where a host puts another name before it. A page without an origin of its own sends "null"."""
+    if origin is None or origin.partition("://")[2] == host:
         return True
     return not st.get_option("server.enableCORS") or origin in st.get_option(
         "server.corsAllowedOrigins"

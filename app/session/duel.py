@@ -196,20 +196,13 @@ def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     if not is_first and not st.session_state["arrived"]:
         return False
     came_back, asked = address.is_old_entry(), duel_link.decode(address.params())
-    if not (is_first or came_back or asked.is_one):
+    if not (is_first or came_back or asked.is_named):
         return False  # the navigation leads back to what was there
     linked_duel = _linked(asked, backend)
-    if page_duel.named and (linked_duel.lanes, linked_duel.story, linked_duel.beside) == (
-        page_duel.lanes,
-        page_duel.story,
-        page_duel.beside,
-    ):
-        page_duel.probe, page_duel.view, page_duel.seeds, page_duel.cursor = (
-            linked_duel.probe,
-            linked_duel.view,
-            linked_duel.seeds,
-            linked_duel.cursor,
-        )
+    shown = page_duel.shown._replace(seeds=linked_duel.seeds)
+    if page_duel.named and linked_duel.shown == shown:
+        for attribute in ("probe", "view", "seeds", "cursor"):
+            setattr(page_duel, attribute, getattr(linked_duel, attribute))
     else:
         _leave_for(page_duel, backend, linked_duel.lanes)
         page_duel.become(linked_duel)
@@ -228,7 +221,7 @@ def _linked(asked: duel_link.DuelLink, backend: SharedBackend) -> Duel:
     # A step plays, and so does the duel that the page opens with; a link shows the end.
     plays = lanes == hero or asked.link is None
     return _of(
-        lanes, start="replay" if plays else "follow", asked=asked.is_one and bool(asked.lanes),
+        lanes, start="replay" if plays else "follow", asked=asked.is_named and bool(asked.lanes),
         story=asked.story if asked.lanes else 0, link=None if asked.lanes else asked.link,
         probe=asked.probe, view=asked.view, seeds=asked.seeds, beside=asked.beside, cursor=asked.cursor,
         text=next((lane.text for lane in lanes if lane.text), ""),

@@ -27,9 +27,8 @@ from normviz.player import VIEWS, View
 
 PRESET = Codec(("preset",))
 PROBE = "grad_block"
-"""The quantity that a duel shows where its link names none."""
 HEAT: View = "heat"
-"""Likewise the chart."""
+"""The quantity and the chart that a duel shows where its link names none."""
 SEEDS_SHOWN = ("1", str(SEEDS))
 
 
@@ -37,20 +36,20 @@ SEEDS_SHOWN = ("1", str(SEEDS))
 class DuelLink:
     """What an address asks of the Duel page.
 
-    lanes    the lanes to show; none where the link has problems
-    is_one   whether it names settings, a preset or a step of the tour: without them it asks for the duel
-             that the page opens with
-    link     the link of settings or of a preset, with its problems; None where it names neither
-    story    the step of the tour, from 1; 0 without one
-    probe    the quantity, and `view` the chart, that the page shows
-    seeds    runs of each lane from as many seeds are shown
-    beside   the key of an observed run; empty without one
-    cursor   the step ("at") and the layer at which the charts start
-    notices  a sentence for each part that is not used
+    lanes     the lanes to show; none where the link has problems
+    is_named  whether it names settings, a preset or a step of the tour: without them it asks for the duel
+              that the page opens with
+    link      the link of settings or of a preset, with its problems; None where it names neither
+    story     the step of the tour, from 1; 0 without one
+    probe     the quantity, and `view` the chart, that the page shows
+    seeds     runs of each lane from as many seeds are shown
+    beside    the key of an observed run; empty without one
+    cursor    the step ("at") and the layer at which the charts start
+    notices   a sentence for each part that is not used
     """
 
     lanes: tuple[RunConfig, ...]
-    is_one: bool = True
+    is_named: bool = True
     link: Link | None = None
     story: int = 0
     probe: str = PROBE
@@ -67,7 +66,7 @@ def decode(params: Params) -> DuelLink:
     story = numbered(word) or 0
     step = STEPS[story - 1] if story and link is None else None
     lanes = link.lanes if link else step.lanes() if step else PRESETS["hero"].lanes()
-    refusals = notices(params)
+    refusals = _notices(params)
     if word and not story:
         refusals.append(
             f"The link names step {cut(word)} of the tour, which has steps 1 to {len(STEPS)}."
@@ -76,15 +75,15 @@ def decode(params: Params) -> DuelLink:
     probe, view, seeds = (_word(params, name) for name in VIEW)
     return DuelLink(
         lanes,
-        link is not None or bool(story),
-        link,
-        story,
-        probe if probe in PROBES else step.probe if step else PROBE,
-        view if view in VIEWS else HEAT,
-        SEEDS if seeds == str(SEEDS) else 1,
-        _word(params, BESIDE),
-        cursor,
-        (*refusals, *wrong),
+        is_named=link is not None or bool(story),
+        link=link,
+        story=story,
+        probe=probe if probe in PROBES else step.probe if step else PROBE,
+        view=view if view in VIEWS else HEAT,
+        seeds=SEEDS if seeds == str(SEEDS) else 1,
+        beside=_word(params, BESIDE),
+        cursor=cursor,
+        notices=(*refusals, *wrong),
     )
 
 
@@ -100,14 +99,10 @@ def params(
 ) -> dict[str, str]:
     """The parameters of a duel and its view, without what a link means anyway."""
     choices = {
-        "story": str(story),
-        "probe": probe,
-        "view": view,
-        "seeds": str(seeds),
-        BESIDE: beside,
-    }
-    usual = {"story": "0", "probe": PROBE, "view": HEAT, "seeds": "1", BESIDE: ""}
-    words = {name: word for name, word in choices.items() if word != usual[name]}
+        "story": (str(story), "0"), "probe": (probe, PROBE), "view": (view, HEAT),
+        "seeds": (str(seeds), "1"), BESIDE: (beside, ""),
+    }  # fmt: skip
+    words = {name: word for name, (word, usual) in choices.items() if word != usual}
     at = {name: str(value) for name, value in (cursor or {}).items()}
     return as_params(lanes) | words | at
 
@@ -151,7 +146,7 @@ def _cursor(params: Params, lanes: Sequence[RunConfig]) -> tuple[dict[str, int],
     return cursor, wrong
 
 
-def notices(params: Params) -> list[str]:
+def _notices(params: Params) -> list[str]:
     """A sentence for each unknown value of a view parameter, and for names that are not settings."""
     sentences = [
         f"The link gives {name} {len(params[name])} times, allowed is once: the first one is used."

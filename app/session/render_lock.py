@@ -20,7 +20,7 @@ LONGEST_SECONDS = 0.3
 _lock = threading.Lock()
 _waiting: dict[str, dict[str, deque[Ticket]]] = {}
 """The tickets of each visitor of each address, in the order in which they get the lock."""
-_drawn: Ticket | None = None
+_holder: Ticket | None = None
 _until = 0.0
 """The page that holds the lock, and until when, on the monotonic clock."""
 
@@ -38,22 +38,22 @@ def held(is_new: bool, visitor: str = "", address: str = "") -> Iterator[None]:
     mine = Ticket()
     with _lock:
         _waiting.setdefault(address, {}).setdefault(visitor, deque()).append(mine)
-        _go_on()
+        _pass_on()
     while not mine.wait(max(0.001, _until - time.monotonic())):
         with _lock:
-            _go_on()
+            _pass_on()
     try:
         yield
     finally:
         _give_back(mine)
 
 
-def _go_on() -> None:
+def _pass_on() -> None:
     """Give the lock to the next page, if it is free or was held too long. Call with `_lock`."""
-    global _drawn, _until
-    if _waiting and (_drawn is None or time.monotonic() >= _until):
-        _drawn, _until = _next(), time.monotonic() + LONGEST_SECONDS
-        _drawn.set()
+    global _holder, _until
+    if _waiting and (_holder is None or time.monotonic() >= _until):
+        _holder, _until = _next(), time.monotonic() + LONGEST_SECONDS
+        _holder.set()
 
 
 def _next() -> Ticket:
@@ -72,8 +72,8 @@ def _next() -> Ticket:
 
 
 def _give_back(mine: Ticket) -> None:
-    global _drawn
+    global _holder
     with _lock:
-        if _drawn is mine:
-            _drawn = None
-            _go_on()
+        if _holder is mine:
+            _holder = None
+            _pass_on()

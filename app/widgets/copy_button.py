@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import escape
+
 from streamlit.components.v2 import component
 
-COPY = component(
+_COPY = component(
     "copy",
     html='<button type="button"></button><span role="status"></span>',
     css="""
@@ -37,7 +40,7 @@ COPY = component(
         button.dataset.link = url("");
         button.onclick = async () => {
           try {
-            await navigator.clipboard.writeText(data.frame ? frame() : url(""));
+            await navigator.clipboard.writeText(data.title ? frame() : url(""));
             status.textContent = "Copied";
           } catch { status.textContent = "The browser forbids it: copy the link shown below"; }
           setTriggerValue("copied", true);
@@ -46,3 +49,18 @@ COPY = component(
       }
     """,
 )
+
+
+def copy_link(
+    key: str,
+    query: str,
+    label: str = "Copy link",
+    title: str = "",
+    copied: Callable[[], None] = lambda: None,
+) -> None:
+    """The button for the page's address with this query, or with a title for the code that embeds it. The
+    browser calls `copied` after a click."""
+    _COPY(
+        key=key, data={"query": query, "label": label, "title": escape(title)}, height="content",
+        width="content", on_copied_change=copied,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from threading import Lock
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
@@ -23,9 +24,16 @@ _MAKING = Lock()
 
 
 def download(
-    label: str, make: Callable[[], str | bytes], name: str, kind: str, *, ready: bool = True, **more
+    label: str,
+    make: Callable[[], str | bytes],
+    name: str,
+    kind: str,
+    *,
+    ready: bool = True,
+    **more: Any,
 ) -> None:
     """The button `label` for the file that `make` returns, disabled unless `ready`. It runs no page again.
+    `kind` is the file's media type; `more` is what `st.download_button` takes.
 
     Streamlit gives a file that is made at the click to no page, and deletes it after the next two runs
     of any page or fragment, which is at once where some visitors watch charts. The last `KEPT` stay here,

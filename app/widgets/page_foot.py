@@ -6,8 +6,9 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from normviz.config import engine_here
-from normviz.runs.engines import ENGINES
+from normviz.runs.engines import ENGINES, plain
 
+from ..session.markdown import literal, sentence
 from . import glossary, shortcuts
 
 # A status is read out when its text changes, so not when the page opens. What scrolls and holds nothing
@@ -111,4 +112,5 @@ def show() -> None:
             glossary.every()
         shortcuts.setting()
         name, why = engine_here()
-        st.caption(f"Runs train {ENGINES[name]}", help=why or None, width="content")
+        about = literal(sentence(plain(why))) if why else None
+        st.caption(f"Runs train {ENGINES[name]}", help=about, width="content")

@@ -17,9 +17,8 @@ VOCABULARY = 32
 """The vocabulary size in the code shown: that of the synthetic tasks. A reader changes it in one place."""
 
 
-def heading(name: str, scheme: str, color: str | None = None) -> None:
-    """A lane's letter, placement and colour as a heading; by default the colour of the placement."""
-    color = color or scheme_style(scheme).color
+def heading(name: str, scheme: str, color: str) -> None:
+    """A lane's letter and placement as a heading, in its colour."""
     st.html(
         f'<h2 class="lane-name" style="border-color:{color}">{name} '
         f"{escape(PLACEMENTS.label(scheme))}</h2>",
@@ -38,9 +37,8 @@ def diagram(config: RunConfig, color: str | None = None) -> None:
             alt=f"{family_cell.label}. {family_cell.sentence}",
         )
         return
-    picture = anatomy.diagram(config.scheme, config.depth, norm, color)
     scheme = SCHEMES[config.scheme]
-    picture = in_family(config, picture)
+    picture = in_family(config, anatomy.diagram(config.scheme, config.depth, norm, color))
     st.image(picture, width=244, alt=f"A block with {scheme.label}. {scheme.sentence}")
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
 
 from streamlit.components.v2 import component
 
-from normviz.player import SCRIPTS, css, version
+from normviz.catalog import PROBES
+from normviz.player import SCRIPTS, VIEWS, View, css, version
+
+from ..session.page_state import chosen
 
 # The scripts come from routes of the server, once; the component's own script only fetches them.
 MOUNT = """
@@ -61,13 +65,26 @@ PLAYER = component(
 )
 
 
-def show(
-    key: str, what: dict[str, Any], probe: Callable[[], None], view: Callable[[], None]
-) -> None:
-    """The charts of stored runs. `what` is what the player's `update` takes; `probe` and `view` are called
-    when another quantity or another chart was chosen."""
+class Shown(Protocol):
+    """What a page remembers of its charts: the quantity, and the chart below loss and bars."""
+
+    probe: str
+    view: View
+
+
+def show(key: str, what: dict[str, Any], shown: Shown) -> None:
+    """The charts of stored runs. `what` is what the player's `update` takes; `shown` gets what is chosen in
+    them."""
     scripts = [f"{name}-{version(text)}" for name, text in SCRIPTS.items()]
     PLAYER(
-        key=key, data={"what": what, "scripts": scripts}, on_probe_change=probe, on_view_change=view,
+        key=key, data={"what": what, "scripts": scripts},
+        on_probe_change=partial(_take, key, shown, "probe", PROBES.keys()),
+        on_view_change=partial(_take, key, shown, "view", VIEWS),
         on_changed_change=lambda: None, height="content",
     )  # fmt: skip
+
+
+def _take(key: str, shown: Shown, name: str, allowed: Sequence[str]) -> None:
+    """Anybody may send anything: what no player of ours says changes nothing."""
+    if (word := chosen(key).get(name)) in allowed:
+        setattr(shown, name, word)

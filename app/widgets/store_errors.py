@@ -16,9 +16,12 @@ from normviz.runs.store.disk_reserve import scarce
 
 from ..session import backend
 from ..session.markdown import literal, sentence
+from ..session.page_state import chosen
 from ..session.policy import policy
 
-CLICK = "store_trouble"
+CLICKS = "store_trouble"
+"""The errors of callbacks that the page has not shown yet. They are added to a list: a callback that writes
+`st.session_state` can be ended there (see `page_state.chosen`), and the error would be lost."""
 
 
 def guarded(act: Callable[..., None]) -> Callable[..., None]:
@@ -43,7 +46,7 @@ def reported(act: Callable[..., None]) -> Callable[..., None]:
             act(*args, **more)
         except (StoreError, FolderError) as error:
             if not _is_mended(error):
-                st.session_state[CLICK] = str(error)
+                chosen(CLICKS).append(str(error))
 
     return call
 
@@ -55,12 +58,18 @@ def say(error: StoreError | FolderError) -> None:
     st.error(_sentence(str(error)))
 
 
+def begin() -> None:
+    """Begin a page, whose callbacks may meet errors."""
+    st.session_state.setdefault(CLICKS, [])
+
+
 def show(place: DeltaGenerator) -> None:
-    """At the top of a page: a callback's error, warnings about the store, and a nearly full disk,
-    and that no worker can start."""
+    """At the top of a page: errors of callbacks, warnings about the store, a nearly full disk, and that no
+    worker can start."""
     with place:
-        if CLICK in st.session_state:
-            st.error(_sentence(st.session_state.pop(CLICK)))
+        for error in st.session_state[CLICKS]:
+            st.error(_sentence(error))
+        st.session_state[CLICKS].clear()
         for warning in backend.problems():
             st.warning(_sentence(warning))
         if folder := backend.folder():

@@ -70,7 +70,6 @@ class Setting:
     tape      the values that the tape trains with; () for all
     training  it does nothing before the first step
     code      lines of pasted code where a number is not at its default; {value} stands for it
-    link      what a link of version 1 means that does not name it; None: its default
     oracle    what the tests compare a number with
     """
 
@@ -86,7 +85,6 @@ class Setting:
     tape: tuple[Any, ...] = ()
     training: bool = False
     code: Mapping[Spot, str] = field(default_factory=dict)
-    link: str | None = None
     oracle: str = ""
 
     def allowed(self) -> str:

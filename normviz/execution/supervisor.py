@@ -84,7 +84,6 @@ class Supervisor:
             self.context = mp.get_context("spawn")
         self.workers: list[Child[Job]] = []
         """Those of full priority get runs, the others cells."""
-        self.cells = store.policy.processes or slots
         self.startup = Startup(store.folder)
         self.ready = False
         self.pending_ends = PendingEnds(store)
@@ -282,7 +281,7 @@ class Supervisor:
         """Send waiting cells to workers of low priority, one of each slot."""
         self.waiting_cells = 0
         jobs = self.jobs()
-        if not (free := self.cells - sum(job.is_cell for job in jobs)):
+        if not (free := self.store.policy.cells_at_once - sum(job.is_cell for job in jobs)):
             return
         taken = {job.run for job in jobs} | self.pending_ends.runs.keys()
         waiting = (cell for cell in self.store.queued(cells=True) if cell not in taken)

@@ -42,10 +42,10 @@ def load() -> ctypes.CDLL:
         library.tape_version.restype = _int
         version = library.tape_version()
     except (OSError, AttributeError) as error:
-        raise Unavailable(f"the compiled tape does not load: {error}") from error
+        raise Unavailable(f"the tape does not load: {error}") from error
     if version != VERSION:
         raise Unavailable(
-            f"the compiled tape has version {version}, not {VERSION}: install NormViz again"
+            f"the tape has version {version}, not {VERSION}: install NormViz again"
         )
     for name, types in FUNCTIONS.items():
         function = getattr(library, name)

@@ -40,7 +40,7 @@ def duel(
     batches in the same order; they repeat if they are fewer than `steps`. A lane ends with the first loss
     that is no number. `loss` gives the loss of a model on a batch; without it, that is
     `model(**batch).loss`. `optimizer` makes an optimizer of parameters, by default AdamW at 0.001. `to` is
-    "store" (the app's Runs page) or None. Other arguments are those of `move`. The random generators stay
+    "store" (the app's History page) or None. Other arguments are those of `move`. The random generators stay
     as they are. Raises MoveError, and ValueError for no batch and for more than four placements.
     """
     given = [batch for batch, _ in zip(batches, range(steps), strict=False)]

@@ -780,7 +780,7 @@ def watch(model: nn.Module, optimizer: Any = None, **options: Any) -> Watch:
     probes   keys of the quantities (`normviz list`); all by default
     loss     a function of the model's output that returns the loss, where the output has none
     name     what the run is called; the model's class by default
-    to       "store" (the app's Runs page); "wandb", "trackio" or "tensorboard" there as well; a path that
+    to       "store" (the app's History page); "wandb", "trackio" or "tensorboard" there as well; a path that
              ends in .html or .zip; or None
     show     "terminal" for live charts there
     scaler   the GradScaler; left out, it is found at the first step that it takes

@@ -9,6 +9,11 @@ ENGINES = {"tape": IN_CPP, "eager": BY_TORCH, "captured": BY_TORCH, "stacked": B
 """How runs are computed, by the engine that computes their steps."""
 
 
+def plain(why: str) -> str:
+    """Why a run was not computed in C++ (`Started.why`), for readers who do not know that engine's name."""
+    return why.replace("the tape", "NormViz's engine in C++")
+
+
 def computed_by(engines: Iterable[str], what: str = "runs") -> str:
     """A sentence on the engines that computed these runs; empty without runs."""
     each = [ENGINES[engine] for engine in engines]

@@ -32,7 +32,7 @@ def test_settings_a_preset_or_a_step_ask_for_a_duel() -> None:
     ):
         with case(query):
             found = read(query)
-            assert (found.is_one, found.lanes, found.story, found.probe) == (
+            assert (found.is_named, found.lanes, found.story, found.probe) == (
                 True,
                 lanes,
                 story,
@@ -42,8 +42,8 @@ def test_settings_a_preset_or_a_step_ask_for_a_duel() -> None:
     for query in ("", "utm_source=mail", "probe=stream_rms", "story=99"):
         with case(query):
             found = read(query)
-            assert not found.is_one and found.lanes == HERO
-    assert not read("depth=5000").lanes and read("depth=5000").is_one
+            assert not found.is_named and found.lanes == HERO
+    assert not read("depth=5000").lanes and read("depth=5000").is_named
 
 
 def test_a_duel_with_its_view_comes_back_from_its_link() -> None:

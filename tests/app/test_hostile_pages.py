@@ -159,8 +159,8 @@ def heard() -> None:
     from normviz.app.session import duel
     from normviz.app.views.by_hand import matrix as hand_matrix
     from normviz.app.views.by_hand import state as hand_state
-    from normviz.app.views.duel import charts_panel
     from normviz.app.views.maps import charts
+    from normviz.app.widgets import player
     from test_hostile_pages import sent
 
     from normviz.catalog import PROBES
@@ -173,8 +173,8 @@ def heard() -> None:
         hand_matrix._pick(value)
         hand_state.typed(sent(value))
         st.session_state["player"] = {"probe": value, "view": value}
-        charts_panel._probe(it)
-        charts_panel._view(it)
+        player._take("player", it, "probe", PROBES.keys())
+        player._take("player", it, "view", VIEWS)
         assert it.probe in PROBES and it.view in VIEWS
         for event in (value, {PICK: value}, {PICK: [value]}, {PICK: [{"key": value}]}):
             key = charts._picked({"selection": event})

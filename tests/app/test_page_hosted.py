@@ -271,17 +271,13 @@ def test_a_browser_that_clears_streamlits_cache_changes_nothing_here(
 
 
 @pytest.mark.usefixtures("by_eager")
-def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_that_takes_long_is_refused_again_where_its_button_is_pressed(folder: Path) -> None:
     """A script can press a button that is off."""
-    import streamlit as st
+    from normviz.app.session.page_state import PageState
     from normviz.app.views.claims import run_panel
 
-    said: dict[str, str] = {}
-    monkeypatch.setattr(st, "session_state", said)
-    run_panel._run(CLAIMS["E3"])
-    assert "up to 12 min" in said["claim_refused"]
+    run_panel._run(CLAIMS["E3"], state := PageState())
+    assert state.refused is not None and "up to 12 min" in state.refused
 
 
 def test_a_bad_switch_ends_the_server_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,7 @@ def test_a_map_is_filled_from_the_queue_and_stopped(maps, folder: Path) -> None:
     checked(at.run())
     (bar,) = at.get("progress")
     assert bar.proto.text.startswith("1 of 8 runs, about")
-    assert "A cell could not be trained: no memory" in words_of(at.error[0])
+    assert "A run failed: no memory. Fill again to retry." in words_of(at.error[0])
     checked(at.button(key="stop_fill").click().run())
     assert store.queued(cells=True) == [] and list(store.stops()) == [waits[2]]
     store.end(waits[2], "stopped")

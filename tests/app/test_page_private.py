@@ -19,9 +19,10 @@ from streamlit.testing.v1 import AppTest
 from test_first_paint import client
 from test_page_maps import cells, maps, small
 from test_page_runs import listed
-from test_page_text import TEXT, wanting, words
+from test_page_text import TEXT, words
 
 from normviz import RunConfig
+from normviz.catalog import TASKS
 from normviz.export import script, write_configs
 from normviz.links import encode
 from normviz.model import texts
@@ -166,8 +167,11 @@ def test_no_file_socket_or_picture_has_anything_of_it(
 def test_the_page_takes_no_text_and_says_where_one_is_taken(
     page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    label = TASKS.label("text")
+    assert label in page().selectbox(key="knob_task").options
     turn_on(monkeypatch)
-    at = wanting(page)
+    assert label not in page().selectbox(key="knob_task").options
+    at = page(f"v=1&task=text&text={'0' * 32}")
+    assert at.selectbox(key="knob_task").value == "text"
     assert own_text.ELSEWHERE in [caption.value for caption in at.caption]
     assert not at.text_area and not at.file_uploader
-    assert [lane.task for lane in duel(at).lanes] == ["markov", "markov"]

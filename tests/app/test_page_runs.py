@@ -57,6 +57,10 @@ def sentences(at: AppTest) -> str:
 def test_every_run_stands_there_with_what_came_of_it(shelf: AppTest, folder: Path) -> None:
     store = Store(folder)
     run = kept(store, SMALL.replace(scheme="peri", lr=0.01, init_seed=3))
+    store.db.connection.execute(
+        "UPDATE runs SET engine = 'eager', why = 'the tape trains decoders alone' WHERE id = ?",
+        (run,),
+    )
     at = checked(shelf.run())
     assert listed(at)[0] == run and len(listed(at)) == min(25, 1 + shipped(store))
     text = sentences(at)
@@ -64,9 +68,13 @@ def test_every_run_stands_there_with_what_came_of_it(shelf: AppTest, folder: Pat
     assert "depth 3, steps 40, learning rate 0.01" in text
     assert "init seed 3, data seed 0" in text and "loss 1.50" in text
     assert (
-        "just now" in text and "on CPU" in text and text.count("[shipped]") == len(listed(at)) - 1
+        "just now" in text
+        and "on CPU, by PyTorch" in text
+        and text.count("[shipped]") == len(listed(at)) - 1
     )
     assert any("learned" in badge for badge in badges(at))
+    why = "NormViz's engine in C++ trains decoders alone."
+    assert why in [caption.proto.help for caption in at.caption if "by PyTorch" in caption.value]
 
 
 @pytest.mark.slow

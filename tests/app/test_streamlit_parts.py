@@ -83,17 +83,30 @@ def test_every_private_import_and_every_setting_is_listed() -> None:
 def script() -> None:
     import streamlit as st
     from normviz.app.session.page_state import chosen
+    from normviz.app.widgets import store_errors
     from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 
-    def press(presses: list[str], word: str) -> None:
+    from normviz.runs.store import StoreError
+
+    def request() -> None:
         context = get_script_run_ctx()
         assert context and context.script_requests
         context.script_requests.request_rerun(RerunData())
+
+    def press(presses: list[str], word: str) -> None:
+        request()
         presses.append(f"{word} {chosen('typed')}")
 
+    def fail() -> None:
+        request()
+        raise StoreError("the disk is full")
+
+    store_errors.begin()
     st.session_state.setdefault("presses", [])
     st.text_input("Typed", key="typed")
     st.button("Press", on_click=press, args=(st.session_state["presses"], "took"))
+    st.button("Fail", on_click=store_errors.reported(fail))
+    store_errors.show(st.container())
 
 
 def test_a_request_in_a_callback_loses_nothing_of_it() -> None:
@@ -102,6 +115,9 @@ def test_a_request_in_a_callback_loses_nothing_of_it() -> None:
     page.text_input[0].set_value("depth")
     page.button[0].click().run()
     assert page.session_state["presses"] == ["took depth"]
+    page.button[1].click().run()
+    assert [error.value for error in page.error] == ["The disk is full."]
+    assert not page.run().error
 
 
 def test_the_pages_look_for_what_is_checked() -> None:

@@ -212,11 +212,11 @@ def test_a_message_names_so_many_values() -> None:
 
 
 def test_a_message_to_a_shared_server_is_small() -> None:
-    path, large = "/_stcore/stream", b"\xff" * (connection_limit.MESSAGE + 1)
+    path, large = "/_stcore/stream", b"\xff" * (connection_limit.SHARED_MESSAGE + 1)
     with page(connection_limit.Connections(stays)).websocket_connect(path) as one:
         one.send_bytes(large)
         assert one.receive_text() == "got it"
-    shared = connection_limit.Connections(stays, connection_limit.MESSAGE)
+    shared = connection_limit.Connections(stays, connection_limit.SHARED_MESSAGE)
     with page(shared).websocket_connect(path) as one:
         one.send_bytes(large[1:])
         assert one.receive_text() == "got it"

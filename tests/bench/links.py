@@ -55,7 +55,7 @@ def states() -> None:
     from normviz.app.views.choose import state as choose_state
     from normviz.app.views.maps import state as map_state
 
-    from normviz.links import PAGE
+    from normviz.links import STREAMLIT
     from tests.bench.links import judged
 
     def arrived() -> duel.Duel:
@@ -75,7 +75,7 @@ def states() -> None:
             st.session_state["arrived"] = True
             try:
                 # Streamlit hides its own parameters from the script.
-                st.query_params.from_dict({k: v for k, v in params.items() if k not in PAGE})
+                st.query_params.from_dict({k: v for k, v in params.items() if k not in STREAMLIT})
                 found = judged(name, read(), params)
             except Exception:
                 found = traceback.format_exc(limit=-2)

@@ -1,8 +1,8 @@
 """What is added to a copy of the code, in one process for all: a setting, a default and two norms.
 
-A new setting is its record and what it does, a new default a word in the record: keys and links stay, and all
-that reads settings knows it. A new norm is the files that normviz/README.md shows: with them it trains, is
-explained, and is linked.
+A new setting is its record and what it does, a new default keeps its word from before in `links.PINNED`: keys
+and links stay, and all that reads settings knows it. A new norm is the files that normviz/README.md shows:
+with them it trains, is explained, and is linked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ EDITS = {
     # fmt: on
 """,
         ),
-        ('axis="2,4,8,16,32")] = 12', 'axis="2,4,8,16,32", link="12")] = 24'),
+        ('axis="2,4,8,16,32")] = 12', 'axis="2,4,8,16,32")] = 24'),
+    ),
+    "normviz/links.py": (
+        ("default in DEFAULTS.items()}", 'default in DEFAULTS.items()} | {"depth": "12"}'),
     ),
     "normviz/catalog/choices.py": (
         (

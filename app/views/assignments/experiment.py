@@ -14,24 +14,19 @@ from normviz.formats import duration
 from normviz.homework import hand_in
 from normviz.lessons.assignments import OUTCOMES, RULE, Experiment, outcome, title
 from normviz.links import as_params
-from normviz.policy import Refused
 from normviz.runs import Recording
-from normviz.runs.store import cells
 from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps.drive import stored
 
-from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
-from ...session.markdown import literal, sentence
+from ...session.markdown import literal
 from ...session.page_state import PageState, chosen
 from ...session.policy import policy
-from ...widgets import glossary, page_links
+from ...widgets import cells, glossary, page_links
 from ...widgets.buttons import button, submit
-from ...widgets.cells import progress
 from ...widgets.download import download
 from ...widgets.polling import poll
 
-TICK_SECONDS = 0.5
 STATE = "assignment_work"
 
 
@@ -59,9 +54,9 @@ def show(experiment: Experiment) -> None:
         return
     st.markdown("Your predictions stand below, beside what is measured.")
     st.markdown("## 2. Train")
-    opened = _opened(lanes, backend)
+    opened = cells.opened(_keys(lanes), backend)
     _actions(lanes, opened, work, backend)
-    poll(_tick, TICK_SECONDS, opened is not None, lanes, work, backend)
+    poll(_tick, cells.TICK_SECONDS, opened is not None, lanes, work, backend)
     if len(runs := _runs(lanes, backend)) == len(lanes):
         _explain(experiment, work, runs)
 
@@ -110,27 +105,13 @@ def _keys(lanes: dict[str, RunConfig]) -> list[str]:
     return [config.key for config in lanes.values()]
 
 
-def _opened(lanes: dict[str, RunConfig], backend: SharedBackend) -> OpenCells | None:
-    """The runs that wait or train, whoever asked for them."""
-    return cells.opened(backend.store, _keys(lanes), visitor.me())
-
-
 def _missing(lanes: dict[str, RunConfig], backend: SharedBackend) -> list[RunConfig]:
     return [config for config in lanes.values() if stored(backend.store, config.key) is None]
 
 
 def _train(lanes: dict[str, RunConfig], work: Work) -> None:
-    work.refused, backend = None, shared()
-    try:
-        cells.ask(
-            backend.store, _missing(lanes, backend), "assignment", visitor.me(), visitor.address()
-        )
-    except Refused as why:
-        work.refused = sentence(str(why))
-
-
-def _stop(lanes: dict[str, RunConfig], backend: SharedBackend) -> None:
-    cells.stop(backend.store, _keys(lanes), visitor.me())
+    backend = shared()
+    cells.ask(work, _missing(lanes, backend), "assignment", backend)
 
 
 def _actions(
@@ -139,9 +120,7 @@ def _actions(
     """The button to train what is missing, or to stop."""
     if work.refused:
         st.error(literal(work.refused))
-    if opened is not None and opened.may_stop:
-        button("Stop", _stop, lanes, backend, key="stop_assignment", icon=":material/stop:",
-               help="Finished runs are kept.")  # fmt: skip
+    cells.stop_button(opened, _keys(lanes), backend, "stop_assignment", "Train again")
     left = _missing(lanes, backend)
     if opened is None and left:
         seconds = sum(map(estimated_seconds, left)) / policy().cells_at_once
@@ -152,13 +131,12 @@ def _actions(
 
 def _tick(lanes: dict[str, RunConfig], work: Work, backend: SharedBackend) -> bool:
     """How far the runs are, and what was predicted and measured; whether some are open."""
-    opened = _opened(lanes, backend)  # before the results, so that none that ends now is missed
+    keys = _keys(lanes)
+    opened = cells.opened(keys, backend)  # before the results, so that none that ends now is missed
     runs = _runs(lanes, backend)
-    presence.cells(opened)
     if opened is not None:
-        progress(opened, len(lanes) - len(runs), len(lanes))
-    for why in cells.failures(backend.store, _keys(lanes)):
-        st.error(f"{literal(sentence(why))} Train again to retry.")
+        cells.progress(opened, len(lanes) - len(runs), len(lanes))
+    cells.failures(keys, backend, "Train again")
     rows = ["| Run | You predicted | Measured |", "|---|---|---|"]
     for name, predicted in work.predictions.items():
         measured = "not trained yet"

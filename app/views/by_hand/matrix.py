@@ -118,4 +118,4 @@ def _edges(cells: Bools, i: int, f: int) -> list[str]:
         "top": wide[i, f + 1], "bottom": wide[i + 2, f + 1], "left": wide[i + 1, f],
         "right": wide[i + 1, f + 2],
     }  # fmt: skip
-    return ["outlined", *(side for side, inside in sides.items() if not inside)]
+    return [side for side, inside in sides.items() if not inside]

@@ -12,7 +12,7 @@ from normviz.lessons.by_hand import KEYS, Work, brief, code, formulas, links, se
 from ...session import address
 from ...session.markdown import literal, source
 from ...widgets import glossary, link_notices
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from . import controls, matrix, state
 
 AXES = {
@@ -29,7 +29,7 @@ def page() -> None:
         address.show(links.as_params(hand.example))
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
         st.markdown("# Norms by hand: which numbers are averaged together?", width="stretch")
-        _copy(hand)
+        copy_link("copy_link", links.encode(hand.example))
     link_notices.show(hand, "Below is what this page opens with.", state.open_link)
     glossary.line("norm", "feature", "rms", "gamma", "beta", "eps", "running", "eval", "padding")
     left, right = st.columns([1, 1], gap="medium")
@@ -49,16 +49,6 @@ def page() -> None:
                 show(done, key)
     _code(done)
     _conventions(done)
-
-
-def _copy(hand: state.Hand) -> None:
-    COPY(
-        key="copy_link",
-        data={
-            "query": links.encode(hand.example), "label": "Copy link", "title": "", "frame": False,
-        },
-        height="content", width="content",
-    )  # fmt: skip
 
 
 def _norm(hand_work: Work, key: str) -> None:

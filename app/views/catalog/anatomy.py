@@ -41,12 +41,12 @@ def show(page_anatomy: Anatomy, runs: list[Run]) -> None:
                 placement.heading(name, config.scheme, style.color)
                 placement.diagram(config, style.color)
                 st.markdown(literal(SCHEMES[config.scheme].sentence))
-        for show in (_formulas, _facts):  # row by row, so that both columns align
+        for part in (_formulas, _facts):  # row by row, so that both columns align
             for column, name, config in zip(
                 _columns(page_anatomy), NAMES, page_anatomy.lanes, strict=False
             ):
                 with column:
-                    show(name, config)
+                    part(name, config)
     for column, name, config in zip(
         _columns(page_anatomy), NAMES, page_anatomy.lanes, strict=False
     ):
@@ -68,22 +68,14 @@ def _controls(page_anatomy: Anatomy) -> None:
             _pick("Placement A", "scheme", page_anatomy.lanes[0].scheme, SCHEMES, 0)
         with second:
             _second(page_anatomy.lanes)
-        with norm:
-            _pick(_title("Norm", "norm", page_anatomy), "norm", page_anatomy.lanes[0].norm, NORMS)
-        with init:
-            _pick(
-                _title("Initialisation", "init", page_anatomy),
-                "init",
-                page_anatomy.lanes[0].init,
-                INITS,
-            )
-        with qk_norm:
-            _pick(
-                _title("QK-norm", "qk_norm", page_anatomy),
-                "qk_norm",
-                page_anatomy.lanes[0].qk_norm,
-                QK_NORMS,
-            )
+        for column, title, field, registry in (
+            (norm, "Norm", "norm", NORMS),
+            (init, "Initialisation", "init", INITS),
+            (qk_norm, "QK-norm", "qk_norm", QK_NORMS),
+        ):
+            with column:
+                value = getattr(page_anatomy.lanes[0], field)
+                _pick(_title(title, field, page_anatomy), field, value, registry)
         with depth:
             st.session_state["anatomy_depth"] = page_anatomy.lanes[0].depth
             st.slider(
@@ -161,18 +153,14 @@ def _facts(name: str, config: RunConfig) -> None:
     rows = (
         ("Known trouble", literal(scheme.trouble)),
         ("Outside the blocks", placement.ends(config) or "no norm"),
-        *(
-            [("Weights", literal(constraint))]
-            if (constraint := placement.constraint(config))
-            else []
-        ),
+        ("Weights", literal(placement.constraint(config))),
         ("Adds", literal(_adds(config))),
         ("Source", source(scheme.source)),
         ("Used by", literal(scheme.used_by or "no model that we know of")),
-        ("Checked against", _held_against(scheme)),
+        ("Checked against", _checked_against(scheme)),
     )
     st.markdown(f"### Facts on {name} {literal(scheme.label)}")
-    st.markdown("\n".join(f"* **{name}**: {text}" for name, text in rows))
+    st.markdown("\n".join(f"* **{fact}**: {text}" for fact, text in rows if text))
 
 
 def _adds(config: RunConfig) -> str:
@@ -185,7 +173,7 @@ def _adds(config: RunConfig) -> str:
     return f"{total:,} parameters to a model without norms: {parts}."
 
 
-def _held_against(scheme: Scheme) -> str:
+def _checked_against(scheme: Scheme) -> str:
     """The implementations by others that the tests compare with, and the largest difference measured."""
     peers = differences().get(scheme.key, {})
     parts = [f"{literal(name)} (difference {value:.1e})" for name, value in peers.items()]

@@ -28,15 +28,15 @@ QUANTITIES = ("stream_rms", "grad_block", "token_cosine")
 
 
 def queued_runs(page_anatomy: Anatomy, backend: SharedBackend) -> list[Run]:
-    """The runs of the configs on the page. A run that is neither done nor open is queued once."""
+    """The runs of the configs on the page. One that is missing or was stopped is queued, and one that failed
+    once by each visitor."""
     runs, page_anatomy.refused = [], None
     for config in page_anatomy.lanes:
         run = backend.store.latest(config.key)
-        ended = run is None or not (run.is_done or run.is_open)
         if (
             run is None
             or run.status == "stopped"
-            or (ended and config.key not in page_anatomy.asked)
+            or (run.status == "failed" and config.key not in page_anatomy.asked)
         ):
             try:
                 (number,) = enqueue(
@@ -118,7 +118,7 @@ def _tick(page_anatomy: Anatomy) -> bool:
 
 def _status(page_anatomy: Anatomy, runs: list[Run], backend: SharedBackend) -> None:
     """One line: what is being measured, the losses, or why there are none."""
-    failed = [(i, run) for i, run in enumerate(runs) if not run.is_done and not run.is_open]
+    failed = [(i, run) for i, run in enumerate(runs) if not (run.is_done or run.is_open)]
     for i, run in failed:
         why = f": {run.message}" if run.message else ""
         st.error(literal(f"{_name(i, run)} could not be measured{why}."))

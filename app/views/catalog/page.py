@@ -13,6 +13,7 @@ from normviz.catalog.models import LANGUAGE, OTHERS, Model, census
 from normviz.catalog.norm import Learned, Norm
 from normviz.catalog.registry import meant
 from normviz.catalog.scheme import Scheme
+from normviz.catalog.setting import FORMULA
 from normviz.config import ConfigError, RunConfig
 from normviz.lessons.anatomy import formula, plain
 from normviz.links import as_params, cut
@@ -34,7 +35,6 @@ FEW_ROWS, MANY_ROWS = 4, 10
 DEPTH = RunConfig().depth
 WIDE = 330
 COLUMNS = {name: st.column_config.Column(width=WIDE) for name in ("Formula", "Remarks")}
-TWIN = "its formula, written a second time"
 
 
 def page() -> None:
@@ -154,16 +154,13 @@ def _net_rows() -> list[dict[str, str]]:
 
 def _about_net(key: str, scheme: str = "") -> None:
     """A family, or one of its placements, with a duel."""
-    family, config = FAMILIES[key], RunConfig(family=key)
+    family, config, peer = FAMILIES[key], RunConfig(family=key), "post"
     with st.container(border=True):
         st.markdown(f"## {literal(family.label)}")
         st.markdown(literal(family.sentence))
-        lanes = [config, config if scheme else config.replace(scheme="post")]
         if scheme:
             cell, config = CELLS[scheme], config.replace(scheme=scheme)
-            lanes = [config, config.replace(scheme="pre_activation")]
-            if scheme == "pre_activation":
-                lanes[1] = config.replace(scheme="cell_none")
+            peer = "cell_none" if scheme == "pre_activation" else "pre_activation"
             st.markdown(literal(f"{cell.label}. {cell.sentence} {cell.trouble}"))
             placement.formulas(config)
             placement.gradients(config)
@@ -171,7 +168,7 @@ def _about_net(key: str, scheme: str = "") -> None:
         st.markdown(source(family.source))
         st.page_link(
             page_links.at("duel"), label="Open as a duel", icon=":material/arrow_forward:",
-            query_params=as_params(lanes),
+            query_params=as_params([config, config.replace(scheme=peer)]),
         )  # fmt: skip
 
 
@@ -224,7 +221,7 @@ def _scheme(scheme: Scheme) -> dict[str, str]:
         "Family": scheme.family,
         "Final norm": "yes" if scheme.final_norm else "no",
         "Used by": scheme.used_by,
-        "Checked against": scheme.oracle or TWIN,
+        "Checked against": scheme.oracle or FORMULA,
         "Source": scheme.source,
         "Key": scheme.key,
     }
@@ -237,7 +234,7 @@ def _norm(norm: Norm) -> dict[str, str]:
         "Learns": ", ".join(map(_start, norm.learns)) or "nothing",
         "Warning": norm.warning,
         "Source": norm.source,
-        "Checked against": norm.oracle or TWIN,
+        "Checked against": norm.oracle or FORMULA,
         "Key": norm.key,
     }
 

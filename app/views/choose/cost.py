@@ -22,7 +22,7 @@ OPEN = "cost_open"
 
 
 def section(is_asked: bool) -> None:
-    """The section, with what the shipped measurement says. `is_asked`: a link just led to it: open it."""
+    """The section, with what the shipped measurement says; open where `is_asked`, as a link to it does."""
     st.markdown(f"## {TITLE}")
     said = st.empty()
     if is_asked:

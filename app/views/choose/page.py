@@ -58,14 +58,15 @@ def page() -> None:
 
 def questions(page_answers: Choose) -> None:
     """One list a question. The model is asked for only where there is one."""
-    key = "choose_questions" + "_model" * (page_answers.answers.start == "existing")
-    with st.container(horizontal=True, gap="small", key=key):
+    answers = page_answers.answers
+    has_model = answers.start == "existing"
+    with st.container(horizontal=True, gap="small", key="choose_questions" + "_model" * has_model):
         for name, title in TITLES.items():
-            if name == "model" and page_answers.answers.start != "existing":
+            if name == "model" and not has_model:
                 continue
-            registry, key = options(name), key_of(name)
-            if st.session_state.get(key) != getattr(page_answers.answers, name):
-                st.session_state[key] = getattr(page_answers.answers, name)
+            registry, key, answer = options(name), key_of(name), getattr(answers, name)
+            if st.session_state.get(key) != answer:
+                st.session_state[key] = answer
             st.selectbox(
                 title, registry.keys(), key=key, format_func=registry.label, on_change=change,
                 args=(name,), width=205,

@@ -17,19 +17,20 @@ from normviz.studies.claims.stored import (
 
 from ...session.backend import SharedBackend
 from ...session.markdown import literal, sentence, source
+from ...session.page_state import PageState
 from ...widgets import page_links
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from . import run_panel
 from .result import figure, numbers
 
 GENERAL = "Its parts are one statement, so that one false part contradicts it."
 
 
-def show(claim: Claim, backend: SharedBackend) -> None:
+def show(claim: Claim, page_state: PageState, backend: SharedBackend) -> None:
     """The card of a claim, with its shipped result."""
     result = shipped_result(claim)
     with st.container(border=True, key=f"claim_{claim.key}"):
-        st.caption(f"{source(claim.source)}")
+        st.caption(source(claim.source))
         if result is None:
             st.info("No result ships with NormViz yet: run the claim here.")
         else:
@@ -43,7 +44,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
         _rule(claim)
         _ways(claim, result, backend)
         if claim.arms:
-            run_panel.show(claim, backend)
+            run_panel.show(claim, page_state, backend)
 
 
 def _verdict(claim: Claim, result: ClaimResult) -> None:
@@ -107,7 +108,6 @@ def _ways(claim: Claim, result: ClaimResult | None, backend: SharedBackend) -> N
         elif st.button(words, key=f"duel_{claim.key}",
                        icon=":material/stacked_line_chart:"):  # fmt: skip
             page_links.open_duel(shipped_lanes(claim), backend)
-        asked = {"query": f"claim={claim.key}", "label": "Copy link", "frame": False}
-        COPY(key=f"copy_{claim.key}", data=asked, height="content", width="content")
+        copy_link(f"copy_{claim.key}", f"claim={claim.key}")
         if claim.arms and result is not None:
             st.caption(f"{opens(claim, result)}.")

@@ -22,6 +22,7 @@ from normviz.studies.claims.stored import finding, shipped_result
 from ...session import address
 from ...session.backend import shared
 from ...session.markdown import capital, literal, source
+from ...session.page_state import PageState
 from ...widgets import badge, glossary, link_notices
 from ...widgets.buttons import button
 from . import card
@@ -35,7 +36,7 @@ INTRO = (
 
 
 @dataclass
-class Shown:
+class Shown(PageState):
     """The key of the claim that is open, and of the one that a link opened."""
 
     opened: str | None = None
@@ -71,7 +72,7 @@ def page() -> None:
             for claim in group:
                 row(claim, shown)
                 if claim.key == shown.opened:
-                    card.show(claim, backend)
+                    card.show(claim, shown, backend)
 
 
 def _contents(groups: dict[str, list[Claim]]) -> None:
@@ -136,10 +137,10 @@ def filtered() -> list[Claim]:
             "Search", key="claim_search", label_visibility="collapsed", width=260,
             placeholder="warm-up, DeepNorm, arXiv:2002.04745 ...",
         )  # fmt: skip
-    runs = [claim for claim in found if not verdicts or kinds[claim.key] in verdicts]
-    if not runs:
+    passing = [claim for claim in found if not verdicts or kinds[claim.key] in verdicts]
+    if not passing:
         st.info("No claim passes these filters.")
-    return sorted(runs, key=lambda claim: ORDER.index(kinds[claim.key]))
+    return sorted(passing, key=lambda claim: ORDER.index(kinds[claim.key]))
 
 
 def _holds(claim: Claim, words: str) -> bool:
@@ -160,14 +161,9 @@ def row(claim: Claim, shown: Shown) -> None:
         icon = f":material/expand_{'less' if shown.opened == claim.key else 'more'}:"
         sentence = finding(claim, result) if result else f"{claim.label}: not run yet."
         button(
-            literal(sentence),
-            _toggle,
-            shown,
-            claim.key,
-            type="tertiary",
-            key=f"open_{claim.key}",
+            literal(sentence), _toggle, shown, claim.key, type="tertiary", key=f"open_{claim.key}",
             icon=icon,
-        )
+        )  # fmt: skip
         says = f"Claim: {literal(claim.sentence)} {capital(source(claim.source))}"
         st.caption(f"{says} · {claim.key} · {claim.scope}")
         if result:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import streamlit as st
 
 from normviz.formats import duration
-from normviz.policy import Refused, demand
 from normviz.runs.engines import computed_by
-from normviz.runs.store import cells
-from normviz.runs.store.cells import OpenCells
 from normviz.studies.claims import Claim
 from normviz.studies.claims.drive import key, keys, missing_here, result_here
 from normviz.studies.claims.sentences import expected
 from normviz.studies.claims.stored import ClaimResult, shipped_result, shipped_sets
 from normviz.studies.maps import Cell
 
-from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
 from ...session.markdown import literal, sentence
+from ...session.page_state import PageState
 from ...session.policy import policy
+from ...widgets import cells
 from ...widgets.buttons import button
-from ...widgets.cells import progress
 from ...widgets.polling import poll
 from .result import figure, numbers
 
-TICK_SECONDS = 0.5
 
-
-def show(claim: Claim, backend: SharedBackend) -> None:
+def show(claim: Claim, page_state: PageState, backend: SharedBackend) -> None:
     """The button to run or stop the claim, then its progress, in a fragment that polls while it runs."""
     if claim.is_timing:
         st.caption(
@@ -35,7 +30,7 @@ def show(claim: Claim, backend: SharedBackend) -> None:
             "terminal."
         )
         return
-    opened = _opened(claim, backend)
+    opened = cells.opened(keys(claim), backend)
     left = [
         cell
         for cell in missing_here(backend.store, claim)
@@ -43,25 +38,15 @@ def show(claim: Claim, backend: SharedBackend) -> None:
     ]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if left:
-            _offer(claim, left)
-        if opened is not None and opened.may_stop:
-            button("Stop", _stop, claim, backend, key=f"stop_{claim.key}", icon=":material/stop:",
-                   help="Finished runs are kept. Run it again to continue.")  # fmt: skip
-    if why := st.session_state.pop("claim_refused", None):
-        st.error(sentence(why))
-    poll(_tick, TICK_SECONDS, opened is not None, claim, backend)
+            _offer(claim, page_state, left)
+        cells.stop_button(opened, keys(claim), backend, f"stop_{claim.key}", "Run it again")
+    if page_state.refused:
+        st.error(page_state.refused)
+        page_state.refused = None
+    poll(_tick, cells.TICK_SECONDS, opened is not None, claim, backend)
 
 
-def _opened(claim: Claim, backend: SharedBackend) -> OpenCells | None:
-    """The claim's cells that wait or train, whoever asked for them."""
-    return cells.opened(backend.store, keys(claim), visitor.me())
-
-
-def _stop(claim: Claim, backend: SharedBackend) -> None:
-    cells.stop(backend.store, keys(claim), visitor.me())
-
-
-def _offer(claim: Claim, left: list[Cell]) -> None:
+def _offer(claim: Claim, page_state: PageState, left: list[Cell]) -> None:
     """The button to run the claim, with an estimate of the time, or why it can't run here."""
     processes, seconds = policy().cells_at_once, _seconds(claim)
     why = policy().may_take("claim", seconds)
@@ -70,7 +55,7 @@ def _offer(claim: Claim, left: list[Cell]) -> None:
     above = (
         f" (the verdict above is of {ships.seeds})" if ships and ships.seeds != claim.seeds else ""
     )
-    button("Run it here", _run, claim, type="primary", key=f"run_{claim.key}",
+    button("Run it here", _run, claim, page_state, type="primary", key=f"run_{claim.key}",
            icon=":material/play_arrow:", disabled=bool(too_long))  # fmt: skip
     st.caption(
         f"{len(left)} runs with {claim.seeds} seeds{above}, at most about {duration(seconds)} in {processes} "
@@ -83,27 +68,24 @@ def _seconds(claim: Claim) -> float:
     return expected(claim, shipped_sets(claim), None, policy().cells_at_once)
 
 
-def _run(claim: Claim) -> None:
-    try:
-        demand(
-            policy().may_take("claim", _seconds(claim))
-        )  # a script can press a button that is off
-        store = shared().store
-        configs = [cell.config for cell in missing_here(store, claim)]
-        cells.ask(store, configs, "claim", visitor.me(), visitor.address(), claim.lab)
-    except Refused as why:
-        st.session_state["claim_refused"] = str(why)
+def _run(claim: Claim, page_state: PageState) -> None:
+    # A script can press a button that is off.
+    if why := policy().may_take("claim", _seconds(claim)):
+        page_state.refused = sentence(why)
+        return
+    backend = shared()
+    configs = [cell.config for cell in missing_here(backend.store, claim)]
+    cells.ask(page_state, configs, "claim", backend, claim.lab)
 
 
 def _tick(claim: Claim, backend: SharedBackend) -> bool:
     """How the experiment goes or how it ended, and whether it goes on."""
-    opened = _opened(claim, backend)  # before the results, so that none that ends now is missed
+    # Before the results, so that none that ends now is missed.
+    opened = cells.opened(keys(claim), backend)
     result = result_here(backend.store, claim)
-    presence.cells(opened)
     if opened is not None:
-        progress(opened, len(missing_here(backend.store, claim)), len(claim.cells()))
-    for why in cells.failures(backend.store, keys(claim)):
-        st.error(f"{literal(why)}. Run it again to retry.")
+        cells.progress(opened, len(missing_here(backend.store, claim)), len(claim.cells()))
+    cells.failures(keys(claim), backend, "Run it again")
     if result is not None:
         _came_out(claim, result)
     return opened is not None

@@ -5,24 +5,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
-from normviz.catalog import PLACEMENTS, PROBES
+from normviz.catalog import PLACEMENTS
 from normviz.config import estimated_seconds
 from normviz.lessons import anatomy
 from normviz.lessons.anatomy.untrained import DEPTHS, NAMES
 from normviz.lessons.tour import STEPS
-from normviz.player import VIEWS
 from normviz.runs import Run, names
 from normviz.runs.store.queue import refusal
 
 from ...session import duel
 from ...session.backend import SharedBackend
-from ...session.duel import Duel
 from ...session.markdown import capital, literal, source
-from ...session.page_state import chosen
 from ...session.progress import signature
 from ...widgets import page_links, placement, player, shortcuts
 from ...widgets.buttons import button
@@ -95,20 +90,7 @@ def _player(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> No
         "signature": signature(backend.frames, [*every, *more]),
         "shortcuts": shortcuts.are_on(),
     }
-    player.show("player", what, partial(_probe, page_duel), partial(_view, page_duel))
-
-
-# Anybody may send anything: what no player of ours says changes nothing.
-def _probe(page_duel: Duel) -> None:
-    probe = chosen("player").get("probe")
-    if probe in PROBES.keys():  # noqa: SIM118 (a registry)
-        page_duel.probe = probe
-
-
-def _view(page_duel: Duel) -> None:
-    view = chosen("player").get("view")
-    if view in VIEWS:
-        page_duel.view = view
+    player.show("player", what, page_duel)
 
 
 # The expander "Why".

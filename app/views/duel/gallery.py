@@ -60,8 +60,8 @@ def _choose(page_duel: Duel, lanes: Lanes, backend: SharedBackend) -> None:
 
 def _picture(lanes: Lanes, backend: SharedBackend) -> str | None:
     """The loss curves of the lanes' stored runs; None if one is missing."""
-    best = [backend.store.latest(config.key) for config in lanes]
-    runs = [run for run in best if run and run.is_done]
+    latest = [backend.store.latest(config.key) for config in lanes]
+    runs = [run for run in latest if run and run.is_done]
     if len(runs) < len(lanes):
         return None
     numbers = tuple(run.id for run in runs)

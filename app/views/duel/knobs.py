@@ -222,7 +222,8 @@ def _set_rate(page_duel: Duel, backend: SharedBackend, key: str) -> None:
     for i, same in enumerate(current):
         if not same:
             duel.change(page_duel, "lr", rate, i, key)
-    # First of all, because the lanes of `trains` have their rate only from the next look at the store.
+    # Before the rate is set: the lanes of `trains` take it over at the next look at the store, and until then
+    # they would count as settings without a result.
     training.by_itself(page_duel, backend)
     asked = [run for run in trains if run and peak_at(run.trained, run.trained.steps) != rate]
     try:

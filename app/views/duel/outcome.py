@@ -32,12 +32,10 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
     with st.container(key="outcome", gap="xsmall"):
         st.markdown("## What came out")
         reference = _reference(names) if len(lanes) > FEW else names[0]
-        runs = {
-            name: lane.recordings if lane.is_current else ()
-            for name, lane in zip(names, lanes, strict=True)
-        }
+        recordings = [lane.recordings if lane.is_current else () for lane in lanes]
+        runs = dict(zip(names, recordings, strict=True))
         duel_outcome = outcome(runs, duel.duel().seeds, reference)
-        rows = [f"* **{literal(name)}** {literal(words)}" for name, words in duel_outcome.lanes]
+        rows = [f"* **{literal(lane)}** {literal(words)}" for lane, words in duel_outcome.lanes]
         rows += [f"* {literal(sentence)}" for sentence in duel_outcome.comparisons]
         st.markdown("\n".join(rows))
         _repeat(lanes, backend)

@@ -48,11 +48,14 @@ ELSEWHERE = (
 
 
 def task(configs: Sequence[RunConfig], title: str, key: str, backend: SharedBackend) -> None:
-    """The task of all lanes, and the form for a text if the task needs one."""
+    """The task of all lanes, and the form for a text if the task needs one. A server that takes no texts has
+    that task in the list only where a link names it."""
     page_duel = duel.duel()
     value = "text" if page_duel.wants_text else configs[0].task
     duel.show(page_duel, key, value)
     learned = {name for config in configs for name in FAMILIES[config.family].tasks}
+    if not policy().own_text and value != "text":
+        learned.discard("text")
     offered = [task.key for task in TASKS if task.key in learned]
     st.selectbox(
         title, offered, key=key, format_func=TASKS.label, help=TASKS[value].sentence,
@@ -149,12 +152,8 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
         page_duel.text_problem = str(error)
         return
     _drop_writing()
-    page_duel.text, page_duel.wants_text, page_duel.text_problem, page_duel.notices = (
-        key,
-        False,
-        None,
-        (),
-    )
+    page_duel.text, page_duel.wants_text = key, False
+    page_duel.text_problem, page_duel.notices = None, ()
     duel.change(page_duel, "text", key)
     training.by_itself(page_duel, backend)
     st.session_state["text_box"] = (chosen("text_box") or 0) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -20,7 +19,7 @@ from normviz.runs.store import retention
 from ...session import duel
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from ...widgets.download import download
 from .lanes import Lane, runs
 
@@ -60,15 +59,9 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
     """Buttons to copy link and embed code, the files, and the link as text."""
     page_duel = duel.duel()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": query(page_duel), "title": f"NormViz: {escape(title(lanes))}"}
-        for key, label, frame in (
-            ("copy_link", "Copy link", False),
-            ("copy_embed", "Copy embed code", True),
-        ):
-            COPY(
-                key=key, data={**asked, "label": label, "frame": frame}, height="content",
-                width="content", on_copied_change=partial(_keep, lanes, backend),
-            )  # fmt: skip
+        link, keep = query(page_duel), partial(_keep, lanes, backend)
+        copy_link("copy_link", link, copied=keep)
+        copy_link("copy_embed", link, "Copy embed code", f"NormViz: {title(lanes)}", keep)
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
@@ -102,66 +95,39 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
     def every() -> list[run_lane.Lane]:
         if beside is None:
             return taken()
-        return [
-            *taken(),
-            run_lane.stored_lane(run_lane.LETTERS[len(lanes)], beside, backend.frames),
-        ]
+        letter = run_lane.LETTERS[len(lanes)]
+        return [*taken(), run_lane.stored_lane(letter, beside, backend.frames)]
 
     named = names.file_name(settings(lanes, beside))
-
-    def file(label, content, name, kind, ready, words) -> None:
-        name_of_file = name.replace("normviz", named, 1)
-        download(label, content, name_of_file, kind, ready=ready, key=f"take_{name}", help=words)
-
-    file(
-        "Replay (HTML)",
-        lambda: replay(every(), probe),
-        "normviz.html",
-        "text/html",
-        done,
-        "One file that replays this duel with no server and no network. It takes some seconds to prepare",
-    )
-    file(
-        "Numbers (CSV)",
-        lambda: archive(every(), "csv"),
-        "normviz-csv.zip",
-        "application/zip",
-        done,
-        "Every number of every lane and seed in tidy tables, with a dictionary of their columns",
-    )
-    file(
-        "Numbers (Parquet)",
-        lambda: archive(every(), "parquet"),
-        "normviz-parquet.zip",
-        "application/zip",
-        done,
-        "The same tables for pandas, polars, DuckDB or R",
-    )
-    file(
-        "Settings (JSON)",
-        lambda: write_configs(taken()),
-        "normviz.json",
-        "application/json",
-        True,
-        "`normviz run --config normviz.json` repeats them",
-    )
-    for lane in lanes:
-        file(
-            f"Lane {lane.letter} as a script (.py)",
-            lambda lane=lane: script(_taken(lane, backend)),
-            f"normviz-{lane.letter}-{names.in_file(lane.config.scheme)}.py",
-            "text/x-python",
-            True,
-            "Plain PyTorch without NormViz, with the same final loss"
-            + (f" as {seeds_of(lane.config)}" if lane.repeats else ""),
-        )
+    for label, make, name, kind, ready, about in (
+        ("Replay (HTML)", lambda: replay(every(), probe), "normviz.html", "text/html", done,
+         "One file that replays this duel with no server and no network. It takes some seconds to prepare"),
+        ("Numbers (CSV)", lambda: archive(every(), "csv"), "normviz-csv.zip", "application/zip", done,
+         "Every number of every lane and seed in tidy tables, with a dictionary of their columns"),
+        ("Numbers (Parquet)", lambda: archive(every(), "parquet"), "normviz-parquet.zip", "application/zip",
+         done, "The same tables for pandas, polars, DuckDB or R"),
+        ("Settings (JSON)", lambda: write_configs(taken()), "normviz.json", "application/json", True,
+         "`normviz run --config normviz.json` repeats them"),
+        *(
+            (f"Lane {lane.letter} as a script (.py)", partial(_script, lane, backend),
+             f"normviz-{lane.letter}-{names.in_file(lane.config.scheme)}.py", "text/x-python", True,
+             "Plain PyTorch without NormViz, with the same final loss"
+             + (f" as {seeds_of(lane.config)}" if lane.repeats else ""))
+            for lane in lanes
+        ),
+    ):  # fmt: skip
+        file = name.replace("normviz", named, 1)
+        download(label, make, file, kind, ready=ready, key=f"take_{name}", help=about)
     st.caption(
         "The replay takes some seconds to prepare. PNG and SVG of a chart: at its upper right corner."
     )
 
 
+def _script(lane: Lane, backend: SharedBackend) -> str:
+    return script(_taken(lane, backend))
+
+
 def _taken(lane: Lane, backend: SharedBackend) -> Lane:
     """The lane with the numbers that its runs have now; without those of earlier settings."""
-    runs = lane.recordings if lane.is_current else ()
-    recordings = tuple(map(backend.frames.recording, runs))
-    return Lane(lane.letter, lane.config, recordings)
+    current = lane.recordings if lane.is_current else ()
+    return Lane(lane.letter, lane.config, tuple(map(backend.frames.recording, current)))

@@ -8,26 +8,21 @@ from streamlit.delta_generator import DeltaGenerator
 from normviz.charts.map import Map, colours, legend
 from normviz.config import estimated_seconds
 from normviz.formats import duration
-from normviz.policy import Refused
 from normviz.runs.engines import computed_by
-from normviz.runs.store import cells
 from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps import Cell
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.results import GridResults
 
-from ...session import presence, visitor
 from ...session.backend import SharedBackend, shared
-from ...session.markdown import capital, literal, sentence
+from ...session.markdown import capital
 from ...session.policy import policy
-from ...widgets import glossary
+from ...widgets import cells, glossary
 from ...widgets.buttons import button
-from ...widgets.cells import progress
 from ...widgets.polling import poll
 from . import charts
 from .state import Maps
 
-TICK_SECONDS = 0.5
 SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
@@ -42,14 +37,15 @@ LINE = "The line ([[frontier]]) is the largest learning rate that trains. "
 def show(page_maps: Maps, backend: SharedBackend) -> None:
     """A row with what fills the maps, then the maps, in a fragment that polls while they fill."""
     results = looked(page_maps, backend)
-    opened = _opened(page_maps, backend)
-    with st.container(
-        horizontal=True, vertical_alignment="center", gap="small", key="map_state"
-    ):  # fmt: skip
+    keys = _keys(page_maps)
+    opened = cells.opened(keys, backend)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map_state"):
         state = st.empty()
-        _actions(page_maps, results, opened, backend)
+        if left := [c for c in results.missing if opened is None or c.key not in opened.runs]:
+            _offer(page_maps, left)
+        cells.stop_button(opened, keys, backend, "stop_fill", "Fill again")
     with st.container(key="maps"):
-        poll(_tick, TICK_SECONDS, opened is not None, page_maps, state)
+        poll(_tick, cells.TICK_SECONDS, opened is not None, page_maps, state)
 
 
 def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
@@ -62,25 +58,6 @@ def looked(page_maps: Maps, backend: SharedBackend) -> GridResults:
 
 def _keys(page_maps: Maps) -> list[str]:
     return [cell.key for cell in page_maps.asked.grid.cells]
-
-
-def _opened(page_maps: Maps, backend: SharedBackend) -> OpenCells | None:
-    """The maps' cells that wait or train, whoever asked for them."""
-    return cells.opened(backend.store, _keys(page_maps), visitor.me())
-
-
-def _stop(page_maps: Maps, backend: SharedBackend) -> None:
-    cells.stop(backend.store, _keys(page_maps), visitor.me())
-
-
-def _actions(
-    page_maps: Maps, results: GridResults, opened: OpenCells | None, backend: SharedBackend
-) -> None:
-    if left := [c for c in results.missing if opened is None or c.key not in opened.runs]:
-        _offer(page_maps, left)
-    if opened is not None and opened.may_stop:
-        button("Stop", _stop, page_maps, backend, key="stop_fill", icon=":material/stop:",
-               help="Finished runs are kept. Fill again to continue.")  # fmt: skip
 
 
 def _offer(page_maps: Maps, left: list[Cell]) -> None:
@@ -98,29 +75,24 @@ def _offer(page_maps: Maps, left: list[Cell]) -> None:
 
 
 def _count(page_maps: Maps) -> int:
+    """How many maps there are."""
     across, up = page_maps.asked.axes
-    cells = {cell.at for cell in page_maps.asked.grid.cells}
-    return len(cells) // (len(across.values) * len(up.values))
+    places = {cell.at for cell in page_maps.asked.grid.cells}
+    return len(places) // (len(across.values) * len(up.values))
 
 
 def _fill(page_maps: Maps) -> None:
-    page_maps.refused, backend = None, shared()
-    try:
-        # The settings may have changed at the moment of the click, after the button was rendered.
-        configs = [cell.config for cell in looked(page_maps, backend).missing]
-        cells.ask(backend.store, configs, "map", visitor.me(), visitor.address())
-    except Refused as why:
-        page_maps.refused = sentence(str(why))
+    backend = shared()
+    # The settings may have changed at the moment of the click, after the button was rendered.
+    configs = [cell.config for cell in looked(page_maps, backend).missing]
+    cells.ask(page_maps, configs, "map", backend)
 
 
 def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
     """The maps, what became of their cells, and whether some are open. `state` is a place above the maps."""
-    backend = shared()
-    opened = _opened(
-        page_maps, backend
-    )  # before the results, so that no cell that ends now is missed
+    backend, keys = shared(), _keys(page_maps)
+    opened = cells.opened(keys, backend)  # before the results, so that none that ends now is missed
     results = looked(page_maps, backend)
-    presence.cells(opened)
     drawn = maps(
         page_maps.asked.grid,
         results.points,
@@ -134,8 +106,7 @@ def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
     with st.container():
         if page_maps.refused:
             st.error(page_maps.refused)
-        for why in cells.failures(backend.store, _keys(page_maps)):
-            st.error(f"A cell could not be trained: {literal(why)}. Fill again to retry.")
+        cells.failures(keys, backend, "Fill again")
     picked = charts.charts(page_maps, drawn, is_filling=opened is not None)
     glossary.caption(MARKS.format(LINE if any(panel.frontier for panel in drawn) else ""))
     charts.show_edges(page_maps, results)
@@ -153,7 +124,7 @@ def _state(drawn: list[Map], results: GridResults, opened: OpenCells | None) -> 
     if points:
         st.html(legend(colours(drawn)), width="content")
     if opened:
-        progress(opened, missing, total)
+        cells.progress(opened, missing, total)
     elif points:
         by = computed_by((point.engine for point in points), "cells")
         st.caption(by if missing else f"All {total} runs are stored. {by}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from normviz.catalog import INITS, SCHEMES, TASKS
+from normviz.catalog.registry import Registry
 from normviz.config import CHOICES, SETTINGS
 from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS
 from normviz.studies.maps.link import spanning, standard
@@ -132,7 +135,7 @@ def _take(field: str, key: str) -> None:
     state.change(**{field: chosen(key)})
 
 
-def _many(field: str, label: str, registry) -> None:
+def _many(field: str, label: str, registry: Registry[Any]) -> None:
     key = f"map_{field}"
     values = st.session_state["maps"].asked.values(field).split(",")
     st.session_state[key] = values
@@ -148,7 +151,7 @@ def _take_many(field: str, key: str) -> None:
         state.change(**{field: ",".join(values)})
 
 
-def _one(field: str, label: str, registry) -> None:
+def _one(field: str, label: str, registry: Registry[Any]) -> None:
     key = f"map_{field}"
     value = st.session_state["maps"].asked.values(field)
     st.session_state[key] = value if value in registry else None  # None: several tasks, from a link

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from contextlib import suppress
 
+import pandas as pd
 import streamlit as st
 
 from normviz.charts import theme
 from normviz.charts.map import chart
-from normviz.export.pictures import captioned, picture
+from normviz.export.pictures import Format, captioned, picture
 from normviz.runs.engines import computed_by
 from normviz.studies.maps.grid import SweepError
 from normviz.studies.maps.layout import maps, spanned
@@ -20,7 +21,7 @@ from normviz.studies.maps.summary import table
 from ...session import address
 from ...session.backend import SharedBackend, shared
 from ...widgets import glossary
-from ...widgets.copy_button import COPY
+from ...widgets.copy_button import copy_link
 from ...widgets.download import download
 from . import fill, knobs, state
 from .state import Maps
@@ -59,7 +60,7 @@ def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
     """The buttons to copy the link and to download files, and the command."""
     results = fill.looked(page_maps, backend)
 
-    def rows():
+    def rows() -> pd.DataFrame:
         return table(page_maps.asked.grid, results.points)
 
     # Streamlit makes the files outside of the script run, where there is no address.
@@ -67,15 +68,14 @@ def show_downloads(page_maps: Maps, backend: SharedBackend) -> None:
         page_maps.asked.grid, *page_maps.asked.fields, (st.context.url or "/maps").partition("?")[0]
     )
 
-    def drawn(kind):
+    def drawn(kind: Format) -> bytes:
         spec = chart(maps(page_maps.asked.grid, results.points, page_maps.asked.fields))
         by = computed_by((point.engine for point in results.points), "cells")
         spec = captioned(spec, [*origin, by])
         return picture(spec, kind, config=theme(False), in_process=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        asked = {"query": page_maps.asked.query(), "label": "Copy link", "frame": False}
-        COPY(key="copy_maps", data=asked, height="content", width="content")
+        copy_link("copy_maps", page_maps.asked.query())
         with st.popover("Download", icon=":material/download:"):
             for label, make, name, kind in (
                 ("Cells (CSV)", lambda: rows().to_csv(index=False), "maps.csv", "text/csv"),

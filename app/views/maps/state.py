@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -22,9 +23,10 @@ STAYS = "Below is still the map from before this change."
 class Maps(PageState):
     """One visitor's maps.
 
-    results      what the store has of them, read as far as it was looked at
-    typed      the text of a field that was not allowed, which stays there to be corrected
-    nonce      counts visits of the duel from a cell: the charts begin anew, with nothing picked
+    asked    which maps
+    results  what the store has of them, read as far as it was looked at
+    typed    the text of a field that was not allowed, which stays there to be corrected
+    nonce    counts visits of the duel from a cell: the charts begin anew, with nothing picked
     """
 
     asked: MapRequest
@@ -63,17 +65,18 @@ def show(asked: MapRequest) -> None:
 
 def change(**words: str) -> None:
     """Change settings. A value that is not allowed only sets `complaint`."""
-    page_maps: Maps = chosen("maps")
-    try:
-        show(page_maps.asked.but(**words))
-    except ValueError as error:
-        page_maps.complaint = f"{sentence(titled(str(error)))} {STAYS}"
+    _attempt(lambda asked: asked.but(**words))
 
 
 def set_axis(side: str, setting: str) -> None:
     """Change the setting of an axis: `side` is "across" or "up"."""
+    _attempt(lambda asked: asked.with_axis(side, setting))
+
+
+def _attempt(make: Callable[[MapRequest], MapRequest]) -> None:
+    """Show the maps that `make` makes of the present ones; or why they are not allowed."""
     page_maps: Maps = chosen("maps")
     try:
-        show(page_maps.asked.with_axis(side, setting))
+        show(make(page_maps.asked))
     except ValueError as error:
         page_maps.complaint = f"{sentence(titled(str(error)))} {STAYS}"

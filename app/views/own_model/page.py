@@ -276,6 +276,6 @@ def _lines() -> None:
     st.markdown("While it trains, in your own loop, with the charts of this product:")
     st.code(WATCH, language="python")
     st.caption(
-        "While it trains, the run is a row of the page Runs of NormViz on your own machine, and can be a "
+        "While it trains, the run is a row of the page History of NormViz on your own machine, and can be a "
         "lane of the Duel page there. A shared server takes no runs of own models."
     )

@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
 from normviz.catalog import NORMS, PLACEMENTS, TASKS
+from normviz.catalog.registry import Registry
 from normviz.config import seeds_of
 from normviz.observed import label
 from normviz.runs import SHIPPED, Run
+from normviz.runs.engines import ENGINES, IN_CPP, plain
 from normviz.runs.listing import ListPage, ListRow, ago, changed, described, seconds
 from normviz.runs.search import Search, search
 from normviz.runs.store import Clause, Condition, Query
 
 from ...session import duel, presence
-from ...session.backend import SharedBackend, shared
+from ...session.backend import shared
 from ...session.markdown import literal, sentence
 from ...widgets import badge, glossary, link_notices
 from ...widgets.store_errors import guarded
@@ -94,7 +97,7 @@ def _wanted(mine: frozenset[int]) -> tuple[Query, Search]:
     return Query(tuple(clauses), only, trained=not measured), asked
 
 
-def _choose(key: str, label: str, registry) -> str | None:
+def _choose(key: str, label: str, registry: Registry[Any]) -> str | None:
     return st.selectbox(
         label, registry.keys(), index=None, key=key, format_func=registry.label,
         placeholder=f"Any {label.lower()}", label_visibility="collapsed", width=165,
@@ -157,7 +160,7 @@ def _row(row: ListRow, mine: bool) -> None:
             _outcome(row)
         loss = "" if run.is_open else row.loss
         st.markdown(f"loss {loss}" if loss else " ", width=80)
-        st.caption(_when(run), width=150)
+        st.caption(_when(run), width=150, help=_why_not_in_cpp(run))
 
 
 def _settings(run: Run, mine: bool) -> str:
@@ -180,14 +183,13 @@ def _outcome(row: ListRow) -> None:
 
 def _live(number: int) -> None:
     """The progress of an open run. Reruns the page when the run ends."""
-    backend: SharedBackend = shared()
+    backend = shared()
     run = backend.store.run(number)
     if run is None or not run.is_open:
         st.rerun()
         return
-    if (
-        number in selected_runs.selection().runs or number in duel.duel().mine
-    ):  # not all that are listed
+    # Not all that are listed: a shared server would train on for who only reads the list.
+    if number in selected_runs.selection().runs or number in duel.duel().mine:
         presence.runs([run])
     row = backend.run_list.row(run)
     if run.is_observed:  # the number of steps is not known
@@ -201,7 +203,7 @@ def _live(number: int) -> None:
 
 
 def _when(run: Run) -> str:
-    """When, for how long and on which device a run was trained."""
+    """When, for how long, on which device and by what a run was trained."""
     if run.is_shipped:
         return f"Ships with NormViz  \ntrained on {_device(run)}"
     then = datetime.fromtimestamp(run.created, _zone())
@@ -220,8 +222,12 @@ def _device(run: Run) -> str:
     name = literal(gpu or (kind.upper() if kind in ("cpu", "cuda") else kind))
     if not started.engine or run.is_observed:  # no engine of ours trained that
         return name
-    why = f": {literal(started.why)}" if started.why else ""
-    return f"{name}, engine {literal(started.engine)}{why}"
+    return f"{name}, {'in C++' if ENGINES[started.engine] == IN_CPP else 'by PyTorch'}"
+
+
+def _why_not_in_cpp(run: Run) -> str | None:
+    why = run.started.why if run.started else ""
+    return literal(sentence(plain(why))) if why else None
 
 
 def _zone() -> ZoneInfo | None:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from normviz.catalog import PROBES
 from normviz.limits import MAX_LANES
 from normviz.observed import Observed, label
-from normviz.player import VIEWS
+from normviz.player import View
 from normviz.runs import Run, names
 from normviz.runs.listing import ListRow, described, diff
 
-from ...session import duel, training, visitor
+from ...session import duel, duel_link, training, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
 from ...session.markdown import literal, sentence
@@ -42,8 +41,8 @@ class Selection:
     runs: tuple[int, ...] = ()
     asking: bool = False
     notice: str = ""
-    probe: str = "grad_block"
-    view: str = "heat"
+    probe: str = duel_link.PROBE
+    view: View = duel_link.HEAT
 
 
 def selection() -> Selection:
@@ -185,19 +184,7 @@ def _charts(runs: list[Run], picks: Selection, backend: SharedBackend) -> None:
         "signature": signature(backend.frames, runs),
         "shortcuts": shortcuts.are_on(),
     }
-    player.show("chosen_player", what, _probe, _view)
-
-
-def _probe() -> None:
-    probe = chosen("chosen_player").get("probe")
-    if probe in PROBES.keys():  # noqa: SIM118 (a registry)
-        _picks().probe = probe
-
-
-def _view() -> None:
-    view = chosen("chosen_player").get("view")
-    if view in VIEWS:
-        _picks().view = view
+    player.show("chosen_player", what, picks)
 
 
 def _opens(runs: list[Run]) -> str:

@@ -18,10 +18,10 @@ FILE = "normviz.sqlite"
 SCHEMA = """
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    key TEXT NOT NULL,            -- engine version and hash of the config: names the result
+    key TEXT NOT NULL,            -- names the result: version and hash of the config, after a reading's lab
     config TEXT NOT NULL,         -- canonical JSON
     status TEXT NOT NULL,         -- queued running paused finished diverged stopped failed
-    origin TEXT NOT NULL,         -- here, sweep (a cell of one), reading (of a lab), shipped, shipped sweep
+    origin TEXT NOT NULL,         -- here, sweep, reading, shipped, shipped sweep, observed: see `Run`
     created REAL NOT NULL, started REAL, ended REAL,  -- seconds since 1970
     pid INTEGER,                  -- of the process that trains it
     probes TEXT NOT NULL,         -- keys of the rows of steps.layers, in order
