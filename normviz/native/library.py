@@ -44,9 +44,7 @@ def load() -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise Unavailable(f"the tape does not load: {error}") from error
     if version != VERSION:
-        raise Unavailable(
-            f"the tape has version {version}, not {VERSION}: install NormViz again"
-        )
+        raise Unavailable(f"the tape has version {version}, not {VERSION}: install NormViz again")
     for name, types in FUNCTIONS.items():
         function = getattr(library, name)
         function.argtypes, function.restype = types, None
