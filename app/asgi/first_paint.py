@@ -125,7 +125,7 @@ def _style() -> bytes:
 
 def _page(scope: Scope) -> str | None:
     """The path of the page that a request is for, without slashes; None for anything else."""
-    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+    if scope["type"] != "http" or scope["method"] != "GET":
         return None
     root = scope.get("root_path", "")
     name = scope["path"].removeprefix(root).strip("/").rpartition("/")[2]

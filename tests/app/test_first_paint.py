@@ -166,6 +166,13 @@ def test_the_address_of_a_picture_is_that_of_the_visitor(client: TestClient) -> 
     assert head(answer.text)["og:image"] == f"https://a.org/normviz/preview.png?{HERO}"
 
 
+def test_a_question_for_the_head_alone_is_no_page_of_another_shape(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert int(client.head("/").headers["content-length"]) > 0
+    assert not caplog.records
+
+
 def test_a_part_of_a_page_or_an_old_copy_is_not_asked_for(client: TestClient) -> None:
     headers = {"range": "bytes=0-9", "if-none-match": "one", "accept-encoding": "gzip"}
     answer = client.get("/", headers=headers)
