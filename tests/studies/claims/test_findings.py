@@ -40,7 +40,7 @@ def test_a_finding_has_the_medians_of_its_result() -> None:
 
 
 def test_what_is_said_without_a_number_is_so() -> None:
-    numbers = {key: shipped_numbers(key) for key in ("C24", "E23", "E28", "X5")}
+    numbers = {key: shipped_numbers(key) for key in ("C24", "C41", "C43", "E23", "E28", "X5")}
     assert {*numbers["C24"]["ngpt at 0.04"], *numbers["C24"]["ngpt at 0.32"]} == {math.inf}
     assert (
         max(numbers["E23"]["derf_gap_adamw"]) < 0.005
@@ -48,6 +48,11 @@ def test_what_is_said_without_a_number_is_so() -> None:
     )
     assert [lane.lr for lane in shipped_lanes(CLAIMS["E28"])] == [0.003, 0.003]
     assert min(sorted(numbers["E28"]["bare_3"])[1:]) > 0.99 * 3.319, "near chance"
+    assert min(numbers["C41"]["post_loss"]) > 0.99 * math.log(10), "near chance"
+    assert 1 < sum(loss > 0.999 * math.log(10) for loss in numbers["C43"]["none8"]) < 10, "some"
+    for cell in (cell for arm in CLAIMS["X2"].arms for cell in CLAIMS["X2"].grid(arm, 1).cells):
+        depth, rate, c = cell.config.depth, cell.config.lr, cell.config.branch_gain
+        assert c > (2 * depth) ** -0.5 or (rate == 0.01 and depth > 24), "above 1/sqrt(2L)"
     left, back = numbers["X5"]["d10_left"], numbers["X5"]["d10_back"]
     returned = [b for steps, b in zip(left, back, strict=True) if math.isfinite(steps)]
     assert sum(back) == sum(returned) > len(returned) / 2, "most that left it came back"

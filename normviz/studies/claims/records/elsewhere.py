@@ -184,7 +184,7 @@ CLAIMS = (
         finding=(
             "ttt",
             "In a vision transformer too: after 100 steps at a rate of 0.003 without warm-up Pre-LN with 12 "
-            "blocks is at {pre_loss}, and Post-LN at {post_loss}, at chance or above.",
+            "blocks is at {pre_loss}, and Post-LN at {post_loss}, near chance or above.",
         ),
     ),
     Claim(
@@ -274,8 +274,8 @@ CLAIMS = (
         finding=(
             "ttt",
             "A graph network of 8 blocks ends at {layernorm8} with LayerNorm and at {none8} without a "
-            "norm, where some seeds are at chance, on nodes that it did not train on; with 2 blocks at "
-            "{layernorm2} and {none2}.",
+            "norm, where some seeds are at chance or above it, on nodes that it did not train on; with 2 "
+            "blocks at {layernorm2} and {none2}.",
         ),
     ),
     Claim(

@@ -277,11 +277,11 @@ CLAIMS = (
         "blocks, {c12} with 12, {c24} with 24, {c48} with 48, {c96} with 96 and {c192} with 192; its "
         "exponent over depth is {c_power}. At 0.01 it is {fast6}, {fast12}, {fast24}, {fast48} and, with 96 "
         "blocks, {fast96}, with {fast_power}. A run that would come half of the way from chance later "
-        "counts as one that does not train. A c below the five values was not run, at 0.003 1/sqrt(2L) "
-        "neither. 1/sqrt(2L) is 0.102 with 48 blocks, 0.072 with 96 and 0.051 with 192: at 0.003 too the "
-        "largest c comes nearer to it with depth. DeepNorm is N(x + c F(x)) with c = (2L)^(-1/4), up to the "
-        "norm's eps, and besides starts with smaller matrices. Admin's factor depends on the data, so it "
-        "has no line.",
+        "counts as one that does not train. A c below the five values was not run; 1/sqrt(2L) lies below "
+        "them at 0.003, and at 0.01 up to 24 blocks. It is 0.102 with 48 blocks, 0.072 with 96 and 0.051 "
+        "with 192: at 0.003 too the largest c comes nearer to it with depth. DeepNorm is N(x + c F(x)) with "
+        "c = (2L)^(-1/4), up to the norm's eps, and besides starts with smaller matrices. Admin's factor "
+        "depends on the data, so it has no line.",
         Scatter(setting("depth"), setting("branch_gain", "c"), log_x=True, log_y=True),
         (
             Theory("1/sqrt(2L)", "one over the square root of the number of sublayers",
@@ -354,9 +354,9 @@ CLAIMS = (
         question="experiment",
         finding=(
             "tttut",
-            "From 4 to 24 blocks, without warm-up, the largest rate goes as L to the power of {post} in "
-            "Post-LN and {pre} in Pre-LN, with PyTorch's initialisation, and of {deepnorm} in DeepNorm with "
-            "its own. With branches / L it does not fall: {completep}.",
+            "From 4 to 24 blocks, without warm-up, the largest rate that trains goes as L to the power of "
+            "{post} in Post-LN and {pre} in Pre-LN, with PyTorch's initialisation, and of {deepnorm} in "
+            "DeepNorm with its own. With branches / L it does not fall: {completep}.",
         ),
     ),
     Claim(

@@ -350,11 +350,11 @@ CLAIMS = (
         ),
         "PyTorch's initialisation, 200 steps; rates are a factor of 2 apart and fall to 0. From 4 to 36 "
         "blocks the rate with the lowest loss on one held-out batch goes as L to the power of {pre} in "
-        "Pre-LN, {resid_const} with branches / sqrt(L) and {completep} with branches / L. The rule says that "
-        "the rate stays where the mean exponent is within 0.2 of 0, a factor of 1.6 from 4 to 36 blocks. The "
-        "rates are in the table of all numbers; with branches / L some seeds' best one is the highest that "
-        "was tried. The duel has one rate for all lanes. CompleteP also sets the rates of norms and biases, "
-        "decay and eps by depth, which is not done here.",
+        "Pre-LN, {resid_const} with branches / sqrt(L) and {completep} with branches / L. The rule says "
+        "that the rate stays where the mean exponent is within 0.2 of 0, a factor of 1.6 from 4 to 36 "
+        "blocks. The rates are in the table of all numbers; with branches / L some seeds' best one is the "
+        "highest that was tried. The duel has one rate for all lanes. CompleteP also scales Adam's eps by "
+        "depth, which is not done here.",
         Strip("exponent of the best rate over depth", tuple(ACROSS)),
         seeds=12,
         open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),

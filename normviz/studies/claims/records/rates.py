@@ -87,10 +87,11 @@ CLAIMS = (
                  All((Most("loss_peri", high=HALF), Most("peri", high=100))), control=True),
         ),
         "Pre-LN's largest logit ends at {calm} at a rate of 0.004 and at {off} at 0.128, its loss there at "
-        "{loss_off}. With QK-norm they are {on} and {loss_on}: queries and keys of 8 channels have an RMS of "
-        "1 and no learned scale, so no logit can pass sqrt(8) = 2.83. The largest rate that trains is "
-        "{rate_off} without and {rate_on} with; 0.256 is the highest one tried. At 0.128 Peri-LN has a "
-        "largest logit of {peri} and a loss of {loss_peri}.",
+        "{loss_off}; half of the way from chance to the floor is 2.21. With QK-norm they are {on} and "
+        "{loss_on}: queries and keys of 8 channels have an RMS of 1 and no learned scale, so no logit can "
+        "pass sqrt(8) = 2.83. The largest rate that trains is {rate_off} without and {rate_on} with; 0.256 "
+        "is the highest one tried. At 0.128 Peri-LN has a largest logit of {peri} and a loss of "
+        "{loss_peri}. Logits were judged at the end, and not whether they would grow without bound.",
         Curve("lr", renamed(LOGIT, "largest attention logit")),
         open_=(("off", {"lr": 0.128}), ("on", {"lr": 0.128}), ("peri", {"lr": 0.128})),
         changed="A part said that logits stay below 10 with QK-norm, which is true by construction; it is "
@@ -99,10 +100,10 @@ CLAIMS = (
         question="rate",
         finding=(
             "ttf",
-            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128, with it at {on} by "
-            "construction, and higher rates train: in the median up to {rate_on}, the highest one tried, "
-            "instead of {rate_off}. But Peri-LN trains with a logit of {peri}: a large one need not break "
-            "training.",
+            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128; with it, at most 2.83 "
+            "by construction, at {on}, and higher rates train: in the median up to {rate_on}, the highest "
+            "one tried, instead of {rate_off}. But Peri-LN trains with a logit of {peri}: a large one need "
+            "not break training.",
         ),
     ),
     Claim(
@@ -209,8 +210,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "tttf",
-            "At a rate of 0.003 16 blocks of Res-post-norm train without QK-norm too, to {off}. With it "
-            "the gradients start more even and the loss ends lower, at {on}.",
+            "At a rate of 0.003 16 blocks of Res-post-norm train without QK-norm too, to {off}; with it they "
+            "end lower, at {on}. With 24 and 48 blocks the gradients start more even with it.",
         ),
     ),
     Claim(
@@ -288,9 +289,8 @@ CLAIMS = (
         "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "
         "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
         "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
-        "start by construction. A norm on the branch "
-        "bounds each branch to RMS 1 (times its gain), so the sum of 24 branches is bounded, but not by "
-        "a constant in depth.",
+        "start by construction. A norm on the branch bounds each branch to RMS 1 (but for its scale and "
+        "shift), so the sum of 24 branches is bounded, but not by a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         everyday=True,
@@ -301,10 +301,11 @@ CLAIMS = (
         question="quality",
         finding=(
             "ttt",
-            "Sandwich-LN ends at {sandwich_best}, Pre-LN at {pre_best} and Post-LN at {post_best}: it is "
-            "not worse than either by 0.01 nats. In the median it trains up to a rate of {sandwich}, the "
-            "highest that was run, Pre-LN up to {pre} and Post-LN up to {post}. At a rate of 0.004 its "
-            "stream, bounded by its depth and the gains of its norms, ends at {rms}, Pre-LN's at {pre_rms}.",
+            "At best rates Sandwich-LN ends at {sandwich_best}, Pre-LN at {pre_best} and Post-LN at "
+            "{post_best}: it is not worse than either by 0.01 nats. In the median it trains up to a rate of "
+            "{sandwich}, the highest that was run, Pre-LN up to {pre} and Post-LN up to {post}. At a rate "
+            "of 0.004 its stream, bounded by its depth and the scales and shifts of its norms, ends at an "
+            "RMS of {rms}, Pre-LN's at {pre_rms}.",
         ),
     ),
     Claim(
