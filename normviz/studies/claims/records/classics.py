@@ -16,7 +16,7 @@ DRIFTING = {
     "none": ("No norm", "0.002"), "pre": ("Pre-LN", "0.008"), "resp": ("Res-post-norm", "0.004"),
     "post": ("Post-LN", "0.004"),
 }  # fmt: skip
-"""Placements with the rate that was best on other seeds."""
+"""Placements with the rate that was best on another seed."""
 
 
 def ratio(arm: str, where: str, words: str) -> Number:
