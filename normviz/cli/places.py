@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..home import PRIVATE, expanded, made
-from ..runs.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..runs.store import Store
 
 TABLES, PICTURES = (".parquet", ".csv"), (".svg", ".png")
 
@@ -23,6 +24,8 @@ def data_folder(given: Path | None) -> Path | None:
 
 def stored(given: Path | None) -> Store:
     """The store of --data, whose folder must exist. Raises FolderError or StoreError."""
+    from ..runs.store import Store
+
     return Store(None if given is None else expanded(given))
 
 
