@@ -49,7 +49,7 @@ from normviz.studies.claims.stored import (
     shipped_result,
     write,
 )
-from normviz.studies.labs import alike, composite, confidence, drift, drop, operations
+from normviz.studies.labs import alike, composite, confidence, drift, drop, operations, update
 from normviz.studies.labs.model import begun, trained
 from normviz.studies.maps.grid import Cell
 from normviz.training.events import Started, Step
@@ -329,3 +329,13 @@ def test_the_operations_of_a_norm_and_of_a_step_are_those_of_their_formulas() ->
     assert layer["share"] == pytest.approx(
         100 * 3 * layer["norm"] * 64 / (3 * 2 * products + 3 * layer["norm"] * 64), rel=0.02
     )
+
+
+@pytest.mark.slow
+def test_a_step_of_all_parameters_changes_deepnorm_more_with_depth_and_one_of_matrices_not() -> (
+    None
+):
+    start = RUN.replace(scheme="deepnorm", steps=0)
+    few, more = (update.measure(start.replace(depth=depth)) for depth in (2, 8))
+    assert more["sgd"] > 1.5 * few["sgd"] and more["adam"] > 1.5 * few["adam"]
+    assert more["sgd_matrices"] == pytest.approx(few["sgd_matrices"], rel=0.3)

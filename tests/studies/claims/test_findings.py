@@ -53,6 +53,9 @@ def test_what_is_said_without_a_number_is_so() -> None:
     for cell in (cell for arm in CLAIMS["X2"].arms for cell in CLAIMS["X2"].grid(arm, 1).cells):
         depth, rate, c = cell.config.depth, cell.config.lr, cell.config.branch_gain
         assert c > (2 * depth) ** -0.5 or (rate == 0.01 and depth > 24), "above 1/sqrt(2L)"
+    for key in ("C29", "E5", "E10"):
+        runs = [cell.config for cell in CLAIMS[key].cells(1)]
+        assert {(run.warmup, run.schedule) for run in runs} == {(0, "constant")}, key
     left, back = numbers["X5"]["d10_left"], numbers["X5"]["d10_back"]
     returned = [b for steps, b in zip(left, back, strict=True) if math.isfinite(steps)]
     assert sum(back) == sum(returned) > len(returned) / 2, "most that left it came back"

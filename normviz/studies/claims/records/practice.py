@@ -132,8 +132,8 @@ CLAIMS = (
         "After 200 steps at a rate of 0.008, 12 blocks: the largest absolute row sum of the product of all "
         "mixtures, which bounds how signals grow, is {hyper_forward} with hyper-connections and "
         "{mhc_forward} with mHC, where it is 1 by construction. The largest column sum, which bounds "
-        "gradients, is {hyper_backward} and {mhc_backward}. Means over the tokens of a batch. The paper's "
-        "models are deeper, and trained for far longer.",
+        "gradients, is {hyper_backward} and {mhc_backward}. Means over the tokens of a batch; before "
+        "training all are 1 by construction. The paper's models are deeper, and trained for far longer.",
         Strip("bound of the gain of all mixtures", log_y=True),
         lab="composite",
         open_=(("hyper", {}), ("mhc", {})),
@@ -143,9 +143,9 @@ CLAIMS = (
         finding=(
             "tttt",
             "After 200 steps at a rate of 0.008 the mixtures of 12 blocks of hyper-connections can "
-            "amplify a signal up to {hyper_forward} times and a gradient up to {hyper_backward} times. "
-            "With mHC both bounds are {mhc_backward}, that of signals by construction. The paper reports "
-            "about 3000 in a model of 27B.",
+            "amplify a signal up to {hyper_forward} times and a gradient up to {hyper_backward} times, in "
+            "the mean over a batch's tokens. With mHC both bounds are {mhc_backward}, that of signals by "
+            "construction. The paper reports about 3000 in a model of 27B.",
         ),
     ),
     Claim(
@@ -208,16 +208,17 @@ CLAIMS = (
         },
         {**tuned("hyper", "hyper-connections"), **tuned("pre", "Pre-LN")},
         (Part("They end lower than Pre-LN at the best rate", Less("hyper", "pre", SMALL)),),
-        "6 blocks, 300 steps, at rates that are best on the other seeds: four copies end at {hyper} (rate "
-        "{hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out. The interval of the difference reaches "
-        "below 0.005 nats; all of it there would count as none. The steps are the same, and not the time "
-        "or the number of parameters.",
+        "6 blocks, 300 steps, at constant rates that are best on the other seeds: four copies end at "
+        "{hyper} (rate {hyper_rate}), Pre-LN at {pre} ({pre_rate}), held out. The interval of the "
+        "difference reaches below 0.005 nats; all of it there would count as none. The steps are the same, "
+        "and not the time or the number of parameters.",
         Curve("lr", HELD_OUT, log_y=False),
         changed="Rates began at 0.004, which was chosen for both; losses were of 256 tokens.",
         question="quality",
         finding=(
             "t",
-            "With 6 blocks hyper-connections end a little lower: at {hyper}, Pre-LN at {pre}.",
+            "With 6 blocks on the Markov task, at best rates and after the same steps, hyper-connections "
+            "end a little lower: at {hyper}, Pre-LN at {pre}.",
         ),
     ),
     Claim(
@@ -247,11 +248,12 @@ CLAIMS = (
         "6 blocks on prose with PyTorch's initialisation, 1200 steps at 0.003. In the block where it is "
         "greatest, the largest value of the stream ends at {pre_max} times the median in Pre-LN, {post_max} "
         "in Post-LN, {peri_max} in Peri-LN, {resp_max} in Res-post-norm with QK-norm and {swiglu_max} in "
-        "Pre-LN with RMSNorm and SwiGLU. The later positions' mean attention on the first token, in the "
-        "block where it is greatest, is {pre_sink}, {post_sink}, {peri_sink}, {resp_sink} and "
-        "{swiglu_sink}; uniform attention would give 0.10. A value is called massive from about 1000 times "
-        "the median. The texts have no token that marks a beginning. Neither arises at this size, so that "
-        "in large models Pre-LN lets both occur together is not tested.",
+        "Pre-LN with RMSNorm and SwiGLU. The attention on the first token, mean over the later positions, "
+        "the heads and the sequences, in the block where it is greatest, is {pre_sink}, {post_sink}, "
+        "{peri_sink}, {resp_sink} and {swiglu_sink}; uniform attention would give 0.10. A value is called "
+        "massive from about 1000 times the median. Single heads were not read. The texts have no token that "
+        "marks a beginning. Neither arises at this size, so that in large models Pre-LN lets both occur "
+        "together is not tested.",
         Strip("largest value of the stream over the median", tuple(f"{arm}_max" for arm in OUTLIERS),
               log_y=True),
         open_=(("pre", {}), ("post", {}), ("peri", {}), ("swiglu", {})),
@@ -261,8 +263,9 @@ CLAIMS = (
         finding=(
             "fftn",
             "Neither arises with 6 blocks of width 64: Pre-LN's largest value is {pre_max} times the "
-            "median, Post-LN's {post_max}, and the attention on the first token is {pre_sink} and "
-            "{post_sink}, less than uniform. Whether both occur together because of Pre-LN is not tested.",
+            "median, Post-LN's {post_max}, and the heads' mean attention on the first token is {pre_sink} "
+            "and {post_sink}, less than uniform. Whether both occur together because of Pre-LN is not "
+            "tested.",
         ),
     ),
     Claim(

@@ -110,8 +110,8 @@ CLAIMS = (
             Part("With 16 blocks Pre-LN moves by less than 0.1 nats", Between("pre16", high=0.1)),
         ),
         "The spread is the largest minus the smallest final loss (at most chance) over Xavier, fairseq's, "
-        "PyTorch's, GPT-2's and GPT-2's scaled by width, all at a rate of 0.003. In Post-LN it is {post4} "
-        "with 4 blocks and {post16} with 16, in Pre-LN {pre4} and {pre16}.",
+        "PyTorch's, GPT-2's and GPT-2's scaled by width, all at a rate of 0.003 without warm-up. In Post-LN "
+        "it is {post4} with 4 blocks and {post16} with 16, in Pre-LN {pre4} and {pre16}.",
         Strip("spread of the final loss (nats)"),
         changed="Runs had 150 steps, fairseq's initialisation was not among them, and any difference "
         "counted.",
@@ -121,8 +121,8 @@ CLAIMS = (
         question="train",
         finding=(
             "tnt",
-            "At a rate of 0.003 five initialisations move the final loss of 16 blocks by {post16} in Post-LN "
-            "and {pre16} in Pre-LN, and that of 4 blocks by {post4} and {pre4}.",
+            "At a rate of 0.003 without warm-up five initialisations move the final loss of 16 blocks by "
+            "{post16} in Post-LN and {pre16} in Pre-LN, and that of 4 blocks by {post4} and {pre4}.",
         ),
     ),
     Claim(
@@ -253,10 +253,11 @@ CLAIMS = (
             Part("With PyTorch's initialisation 12 blocks do not train", Most("torch12", low=HALF)),
             Part("With PyTorch's initialisation 32 blocks do not train", Most("torch32", low=HALF)),
         ),
-        "Losses after 600 steps at a rate of 0.003; one above chance (3.32 nats), as of a run that diverges, "
-        "counts as chance. Without a norm 12 blocks end at {torch12} with PyTorch's smaller weights, where "
-        "Pre-LN ends at {pre}. With Xavier they count as {xavier}, and 32 blocks with PyTorch's as "
-        "{torch32}. The rule asks whether they train at this rate; lower ones were not run.",
+        "Losses after 600 steps at a rate of 0.003 without warm-up; one above chance (3.32 nats), as of a "
+        "run that diverges, counts as chance. Without a norm 12 blocks end at {torch12} with PyTorch's "
+        "smaller weights, where Pre-LN ends at {pre}. With Xavier they count as {xavier}, and 32 blocks "
+        "with PyTorch's as {torch32}. The rule asks whether they train at this rate; lower ones were not "
+        "run.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. The sentence added \"wherever the norm would have been\".",
         everyday=True,
@@ -265,9 +266,9 @@ CLAIMS = (
         question="train",
         finding=(
             "tft",
-            "At a rate of 0.003 it depends on initialisation and depth: without norms 12 blocks end at "
-            "{torch12} with PyTorch's small weights, and do not train with Xavier's: at chance, or above "
-            "it. 32 blocks do not train even with PyTorch's.",
+            "At a rate of 0.003 without warm-up it depends on initialisation and depth: without norms 12 "
+            "blocks end at {torch12} with PyTorch's small weights, and do not train with Xavier's: at "
+            "chance, or above it. 32 blocks do not train even with PyTorch's.",
         ),
     ),
     Claim(

@@ -82,9 +82,9 @@ CLAIMS = (
         finding=(
             "tffu",
             "From 6 to 96 blocks the largest change of DeepNorm's output by an SGD step of the blocks' "
-            "matrices is {deep_matrices} times the smallest, by a step of all parameters {deep_sgd} "
-            "times, and by one of Adam {deep_adam} times, the more blocks the larger. Whether Post-LN's "
-            "grows fivefold is undecided.",
+            "matrices is {deep_matrices} times the smallest. By a step of all parameters it is {deep_sgd} "
+            "times, and by one of Adam {deep_adam} times: the change by these two grows with depth. Whether "
+            "Post-LN's grows fivefold is undecided.",
         ),
     ),
     Claim(
