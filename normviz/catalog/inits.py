@@ -92,7 +92,7 @@ INITS: Registry[InitRecord] = Registry(
             "PyTorch",
             "What torch.nn.TransformerEncoderLayer does: Xavier-uniform over the fused query, key "
             "and value matrix, the other matrices U(-1/sqrt(n), 1/sqrt(n)) with n inputs; "
-            "branches come out about 2.3 times smaller than with Xavier.",
+            "branches come out smaller than with Xavier.",
             "torch.nn.TransformerEncoderLayer",
             {
                 "tokens.weight": "Draw(1.0, normal=True)",

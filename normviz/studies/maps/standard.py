@@ -40,7 +40,7 @@ MAPS: Registry[Standard] = Registry(
         Standard(
             "xavier",
             "The same, Xavier",
-            "The same depths and learning rates, with branches that start about 2.3 times as strong.",
+            "The same depths and learning rates, with branches that start stronger.",
             {"scheme": "post,deepnorm,pre,peri,none", "init": "xavier", "depth": DEPTHS, "lr": RATES,
              "steps": "150", "seeds": "3"},
             "depth", "lr",
