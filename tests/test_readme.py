@@ -13,8 +13,10 @@ from packaging.utils import canonicalize_name
 from typer.main import get_command
 
 from normviz.catalog import NORMS, SCHEMES
+from normviz.catalog.models import census
 from normviz.cli import main
 from normviz.cli.run import read_config
+from normviz.studies.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -74,8 +76,12 @@ def test_the_pinned_set_is_within_the_ranges() -> None:
 
 
 def test_counts_are_those_of_the_code() -> None:
-    for text in (README, PACKAGE):
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    for text in (README, PACKAGE, changes):
         assert re.findall(r"(\d+) placements", text) == [str(len(SCHEMES))]
+    said = re.findall(r"(\d+) (norms|claims)\b", changes)
+    assert said == [(str(len(NORMS)), "norms"), (str(len(CLAIMS)), "claims")]
+    assert f"transformers {census().transformers} " in changes
     (counts,) = re.findall(r"(\d+) of\s+the (\d+) norms", PACKAGE)
     assert counts == (str(sum(norm.tape for norm in NORMS)), str(len(NORMS)))
 
