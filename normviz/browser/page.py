@@ -110,8 +110,8 @@ FOOT = (
     "bits of the app. Losses differ in the last digits, because the order of additions differs, and training "
     "amplifies that. Tried on Linux in Chromium, and as one file in Firefox and WebKitGTK. Not tried: Safari "
     "and real phones. It needs WebAssembly with SIMD, workers and DecompressionStream. Not offered here: "
-    "placements with several streams, some others such as nGPT and Admin, norms that read the batch, your own "
-    "text, and settings that this form does not have. The app has them."
+    "placements with several streams, some others such as nGPT and Admin, norms that read the batch, your "
+    "own text, and settings that this form does not have. The app has them."
 )
 
 

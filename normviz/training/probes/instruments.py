@@ -1,7 +1,7 @@
 """One function for each probe, or for several that share work: the tensors of a step to a number a layer.
 
-The same quantities are measured on the tape in `training/tape/probes.py`, of recurrent nets in `recurrent.py`,
-of a watched model in `own_model/instruments.py`, and by the page that trains in `assets/player/tape.js`.
+They are measured on the tape in `training/tape/probes.py`, of recurrent nets in `recurrent.py`, of
+a watched model in `own_model/instruments.py`, and by the page that trains in `assets/player/tape.js`.
 """
 
 from __future__ import annotations
