@@ -1,4 +1,4 @@
-"""The shape of the code: imports go one way, linters and types are content."""
+"""The shape of the code: imports go one way, linters and types are content, names are explained."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -29,13 +30,6 @@ import importlib, sys
 for name in {TORCH_FREE}:
     importlib.import_module(name)
     assert "torch" not in sys.modules, name
-sys.path.insert(0, "app")
-from streamlit.testing.v1 import AppTest
-from normviz.execution.client import SupervisorClient
-SupervisorClient.ensure = lambda self: None
-page = AppTest.from_file("app/page.py", default_timeout=120).run()
-assert not page.exception and page.get("bidi_component")
-assert "torch" not in sys.modules, "the page"
 """
 INSIDE = {
     "normviz/cli/bench_speed.py": "the tests' packages, where they are installed",
@@ -70,6 +64,10 @@ USERS = {
 """Folders that may import a package. Ray is an extra: whoever has not installed it must notice nothing."""
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Documentable = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
 def python(*words: str, cwd: Path = ROOT) -> None:
     """Must end without an error."""
     done = subprocess.run(
@@ -79,19 +77,24 @@ def python(*words: str, cwd: Path = ROOT) -> None:
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(path: Path) -> tuple[frozenset[str], bool]:
     """First names of all packages that a file imports, and whether a function imports."""
     names, inside = set[str](), False
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+    left: list[tuple[ast.stmt, bool]] = [(node, False) for node in parsed(path).body]
+    for node, within in left:  # statements alone: no expression imports
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.split(".")[0])
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inside = inside or any(
-                isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(node)
-            )
+        inside = inside or (within and isinstance(node, ast.Import | ast.ImportFrom))
+        within = within or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            left += [(one, within) for one in getattr(node, field, ())]
     return frozenset(names), inside
 
 
@@ -123,9 +126,65 @@ def test_imports_inside_functions_have_a_reason() -> None:
     assert {path for path in inside if not path.startswith("normviz/cli/")} <= set(INSIDE)
 
 
+def public(body: list[ast.stmt]) -> Iterator[Documentable]:
+    """The functions and classes of a body whose names have no leading underscore."""
+    for node in body:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+
+
+def bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    """The base classes, and theirs, that are in the packages; a base from elsewhere is not."""
+    for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base
+        if isinstance(base, ast.Name) and base.id != node.name and base.id in classes:
+            yield classes[base.id]
+            yield from bases(classes[base.id], classes)
+
+
+def is_exempt(name: str, node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a method of a documented class is `forward`, or overrides a documented method."""
+    if ast.get_docstring(node) is None:
+        return False
+    return name == "forward" or any(
+        method.name == name and ast.get_docstring(method)
+        for base in bases(node, classes)
+        for method in public(base.body)
+    )
+
+
+def undocumented(trees: dict[str, ast.Module]) -> list[str]:
+    """What lacks a docstring in these files, by path: "path: Class.method"."""
+    classes = {
+        node.name: node
+        for tree in trees.values()
+        for node in public(tree.body)
+        if isinstance(node, ast.ClassDef)
+    }
+    lacking = []
+    for path, tree in trees.items():
+        for node in public(tree.body):
+            if not ast.get_docstring(node):
+                lacking.append(f"{path}: {node.name}")
+            if isinstance(node, ast.ClassDef):
+                lacking += [
+                    f"{path}: {node.name}.{method.name}"
+                    for method in public(node.body)
+                    if not ast.get_docstring(method) and not is_exempt(method.name, node, classes)
+                ]
+    return lacking
+
+
 @pytest.mark.slow
-def test_the_page_never_loads_torch() -> None:
-    """One process for all: it names the first import after which torch is there."""
+def test_every_public_name_has_a_docstring() -> None:
+    """Every public function, class and method of the package and of the app."""
+    assert len(SOURCES) > 100
+    assert undocumented({str(path.relative_to(ROOT)): parsed(path) for path in SOURCES}) == []
+
+
+@pytest.mark.slow
+def test_what_the_page_imports_loads_no_torch() -> None:
+    """It names the first import after which torch is there. `test_wheel` opens the page."""
     python("-c", LOADS)
 
 

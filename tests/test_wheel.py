@@ -28,6 +28,7 @@ assert all(Path(file).is_relative_to(sys.argv[1]) for file in (normviz.__file__,
 SupervisorClient.ensure = lambda self: None
 page = AppTest.from_file(Path(visit.__file__).with_name("page.py"), default_timeout=120).run()
 assert not page.exception and any("at chance" in it.value for it in page.markdown)
+assert page.get("bidi_component") and "torch" not in sys.modules, "the page"
 (main,) = [it.load() for it in entry_points(group="console_scripts", name="normviz")][:1]
 for words in (["list"], ["run", "family=mlp", "steps=2"], ["run", "family=gnn", "steps=2"]):
     sys.argv = ["normviz", *words]

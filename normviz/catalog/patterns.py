@@ -55,7 +55,7 @@ def patterns(key: str, depth: int) -> tuple[Blocks, ...]:
     return _patterns(SCHEMES[key], depth)
 
 
-@lru_cache(maxsize=32)  # a page calls it five times per lane and script run
+@lru_cache(maxsize=256)  # a page calls it five times per lane, and once per placement of a list
 def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
     ranges = list[Blocks]()
     named = frozenset(c.gain for c in scheme.constants)

@@ -55,7 +55,7 @@ def assert_sentence(text: str) -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**9))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_every_link_is_taken_or_told(seed: int) -> None:
     params = link(Random(seed))
     duel, table = decode(params), hand.decode(params)
@@ -76,7 +76,7 @@ def test_every_link_is_taken_or_told(seed: int) -> None:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_no_value_of_a_link_is_changed_silently(seed: int) -> None:
     random = Random(seed)
     name = random.choice(tuple(RANGES))
@@ -88,7 +88,7 @@ def test_no_value_of_a_link_is_changed_silently(seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_megabyte_in_any_parameter_is_a_sentence() -> None:
-    for n, name in enumerate(NAMES[::5]):
+    for n, name in enumerate(NAMES[::12]):
         huge = HUGE[n % len(HUGE)]
         params = {"v": ["1"], name: [huge]}
         for found in (decode(params), hand.decode(params)):
@@ -101,7 +101,7 @@ def test_a_megabyte_in_any_parameter_is_a_sentence() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=6), VALUES, max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=40)
 @example({"lr_edits": [[1, 0.1]] * 3})
 @example({"depth": True})
 @example({"depth": 10**400})
@@ -116,7 +116,7 @@ def test_any_json_is_a_config_or_a_sentence(values: dict[str, Any]) -> None:
 
 
 @given(VALUES | st.dictionaries(st.sampled_from(["lanes", "format", "version"]), VALUES))
-@settings(max_examples=60)
+@settings(max_examples=25)
 @example({"lanes": [{"depth": "3"}, None]})
 @pytest.mark.slow
 def test_any_file_of_settings_is_read_or_told(content: Any) -> None:
@@ -150,7 +150,7 @@ def test_nested_json_is_read_or_told(opens: str, closes: str) -> None:
 
 
 @given(ANY, st.sampled_from(["", "row 1"]))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_cell_is_a_number_or_a_sentence(text: str, where: str) -> None:
     for read in (lambda: number(text, where or "eps"), lambda: matrix(text)):
         try:
@@ -160,7 +160,7 @@ def test_a_cell_is_a_number_or_a_sentence(text: str, where: str) -> None:
 
 
 @given(st.text(max_size=60) | ANY)
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_any_search_finds_runs_or_says_what_is_unknown(text: str) -> None:
     found = search(text)
     store = _store()
@@ -179,7 +179,7 @@ def _store(made: dict[str, Store] = {}) -> Store:  # noqa: B006 (one for all exa
 
 
 @given(st.binary(max_size=3000) | ANY)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @example(b"\xff\xfe" + "x".encode("utf-16-le") * 500)
 @example("\u202e" * 2000)
 @example("\0" * 2000)
@@ -206,7 +206,7 @@ def _everything() -> set[str]:
     name: st.integers() | st.floats() | st.booleans()
     for name in ("width", "tokens", "threads", "seconds")
 } | {"device": ANY}))  # fmt: skip
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_measurement_of_anything_is_allowed_or_told(values: dict[str, Any]) -> None:
     try:
         CostSetting(**values)
@@ -221,7 +221,7 @@ COMMANDS = (["run"], ["runs"], ["sweep"], ["export"], ["claims", "run"])
     st.sampled_from([s for s in STRANGE + SCRIPTS if "\0" not in s]) | st.sampled_from(FIELDS).flatmap(
         lambda name: st.sampled_from([s for s in STRANGE + SCRIPTS if "\0" not in s]).map(
             lambda value: f"{name}={value}")), min_size=1, max_size=3))  # fmt: skip
-@settings(max_examples=20)
+@settings(max_examples=8)
 @pytest.mark.slow
 def test_any_command_line_is_a_sentence(command: list[str], words: list[str]) -> None:
     """Where nothing would be trained: a first word that is no setting stops every command."""

@@ -46,7 +46,7 @@ def told_of(path: Path) -> str | None:
 
 
 @given(content=st.binary(max_size=200) | WORDS.map(str.encode))
-@settings(max_examples=60)
+@settings(max_examples=25)
 @example(content=b"\xff{}")
 @example(content=b'\xef\xbb\xbf{"depth": 3}')
 def test_any_bytes_of_a_config_file_are_read_or_told(here: Path, content: bytes) -> None:
@@ -124,7 +124,7 @@ def test_a_stored_config_that_is_nested_deep_is_no_run(store: Store) -> None:
 
 
 @given(st.sampled_from([policy.SWITCH, policy.STORE]), WORDS | st.integers().map(str))
-@settings(max_examples=80)
+@settings(max_examples=30)
 @example(policy.STORE, "9" * 5000)
 @example(policy.STORE, "0" * 5000 + "1")
 def test_any_variable_is_taken_or_told(name: str, value: str) -> None:

@@ -1,29 +1,36 @@
-"""A server on one's own machine: which names it answers for, which hosts it asks, and how Ctrl-C ends it."""
+"""A server on one's own machine: its names, what a script may send, how Ctrl-C ends it."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from browser_kit import answers, free_port, wait_for
+from normviz.app.asgi import websocket_limits
 from normviz.app.asgi.own_hosts import OwnHosts, is_own
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
 UPGRADE = {
     "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "streamlit",
 }  # fmt: skip
 SOCKETS = ("/_stcore/stream", "/normviz/numbers")
+HEALTH = "/_stcore/health"
 
 
 class Started:
@@ -102,6 +109,41 @@ def test_a_foreign_page_makes_the_server_ask_no_other_host(started: Started) -> 
     assert started.asked == []
 
 
+def line_to(started: Started, path: str) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{started.port}/{path}", max_size=None, compression=None)
+
+
+def ended(line: ClientConnection) -> int | None:
+    try:
+        while True:
+            line.recv(60)
+    except ConnectionClosed as end:
+        return end.rcvd.code if end.rcvd else None
+
+
+@pytest.mark.slow
+def test_a_large_message_ends_the_line_of_the_page(started: Started) -> None:
+    ask = BackMsg()
+    ask.rerun_script.query_string = "x" * 4_000_001
+    with line_to(started, "_stcore/stream") as line:
+        line.send(ask.SerializeToString())
+        assert ended(line) == 1009
+
+
+@pytest.mark.slow
+def test_a_large_request_ends_the_line_of_the_numbers(started: Started) -> None:
+    with line_to(started, "normviz/numbers") as line:
+        line.send(json.dumps({"runs": [1], "probe": " " * 5_000}))
+        assert ended(line) == 1009
+
+
+@pytest.mark.slow
+def test_the_answer_before_a_page_connects_names_the_browser(started: Started) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{started.port}{HEALTH}", timeout=60) as answer:
+        names = [cookie.partition("=")[0] for cookie in answer.headers.get_all("Set-Cookie")]
+    assert len(names) == 2 and names[0] == "_streamlit_xsrf" and names[1].startswith("normviz_")
+
+
 @pytest.mark.slow
 def test_ctrl_c_is_no_error(started: Started) -> None:
     """The last test of this server."""
@@ -135,3 +177,21 @@ def test_a_public_name_is_refused_and_told_how_to_be_allowed() -> None:
         refused = client.get("/", headers={"host": "public.example"})
         assert refused.status_code == 421 and "'public.example'" in refused.text
         assert "NORMVIZ_HOSTED=1" in refused.text
+
+
+def test_the_settings_bound_what_comes_in() -> None:
+    """And a text that is allowed fits, however many bytes its characters take."""
+    import tomllib
+
+    from normviz.app.views.duel import own_text
+
+    from normviz.home import shipped
+    from normviz.limits import MAX_TEXT_BYTES
+
+    text = (shipped("app") / ".streamlit" / "config.toml").read_text()
+    said = tomllib.loads(text)["server"]
+    assert said["maxMessageSize"] <= 20 and said["maxUploadSize"] == 1
+    # A browser counts UTF-16 units, of which one takes up to three bytes; beyond the box nothing that
+    # Streamlit cuts could be used.
+    assert MAX_TEXT_BYTES < own_text.BOX and websocket_limits.MESSAGE > 4 * MAX_TEXT_BYTES
+    assert 3 * own_text.BOX + 200_000 < said["maxWidgetStateSize"] * 10**6 <= 4 * 10**6

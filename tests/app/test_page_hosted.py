@@ -234,16 +234,10 @@ def test_a_map_is_one_visitor_s_and_short(maps, folder: Path, become: Become) ->
 
 
 @pytest.mark.usefixtures("by_eager")
-def test_a_claim_is_stopped_by_who_asked_for_it(
-    claims, become: Become, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turn_on(monkeypatch, all_minutes=0.1)
+def test_a_claim_is_stopped_by_who_asked_for_it(claims, become: Become) -> None:
     at = claims(claim="E15")
     checked(at.button(key="run_E15").click().run())
     assert [b for b in at.button if b.key == "stop_E15"]
-    other = claims(claim="C1")
-    checked(other.button(key="run_C1").click().run())
-    assert "all visitors asked for and that have not ended" in other.error[0].value
     become("b")
     theirs = claims(claim="E15")
     assert not [b for b in theirs.button if b.key in ("stop_E15", "run_E15")]

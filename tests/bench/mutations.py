@@ -854,7 +854,7 @@ MUTATIONS = (
     Mutation(
         "cookie-for-scripts", "app/asgi/visitor_cookie.py",
         "Path=/; HttpOnly; SameSite", "Path=/; SameSite",
-        "scripts read the visitor's cookie", "tests/app/test_visitor.py tests/app/test_inbound.py",
+        "scripts read the visitor's cookie", "tests/app/test_visitor.py tests/app/test_own_hosts.py",
     ),
     Mutation(
         "failures-public", "app/asgi/health.py",
@@ -914,7 +914,7 @@ MUTATIONS = (
         "hosts-unguarded", "app/main.py",
         "*([] if allowed.is_shared else [Middleware(OwnHosts)])", "*[]",
         "disabled check: another site's name reaches a server at home",
-        "tests/app/test_own_hosts.py tests/app/test_inbound.py tests/app/test_hostile_pages.py",
+        "tests/app/test_own_hosts.py tests/app/test_hostile_pages.py",
     ),
     # deploy
     Mutation(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
 from backend_kit import LONG, SHORT, Lane, losses, members, wait_for
 
-from normviz.execution import client
 from normviz.execution.client import SupervisorClient
 from normviz.runs.store import Store, cells
 from normviz.runs.store.rows import LOST
@@ -101,19 +99,6 @@ def test_a_killed_forkserver_costs_nothing(backend: SupervisorClient) -> None:
     assert lane.steps.loss.tolist() == losses(LONG, lane.n)
     wait_for(lambda: used not in members(first), "the end of its process")
     assert backend.process.poll() is None and backend.process.pid == first
-
-
-def test_a_supervisor_can_be_closed_while_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "CLOSE_SECONDS", 120.0)
-    backend = SupervisorClient(Store(tmp_path))
-    backend.ensure()
-    assert backend.process is not None
-    session = backend.process.pid
-    backend.close()
-    assert backend.process.returncode == 0
-    wait_for(lambda: not members(session), "the end of every process")
 
 
 def test_cells_outlive_the_supervisor_and_say_when_their_own_process_died(

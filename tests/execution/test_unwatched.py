@@ -70,7 +70,7 @@ def test_an_unwatched_run_ends_and_a_watched_one_goes_on(shared: tuple[Store, Pa
     store.control(paused.id, "pause")
     watch([paused, alone], lambda: paused.status == "paused", "its pause")
     terminal, watched = Lane(store, LONG), Visited(store, LONG.replace(lr=0.01), "b")
-    more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 4)]
+    more = [Visited(store, LONG.replace(init_seed=s), "c") for s in range(1, 3)]
     opened = [paused, alone, *more]
     watch([watched], lambda: all(one.status == "stopped" for one in opened), "their end")
     for one in opened:

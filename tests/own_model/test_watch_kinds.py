@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from test_watch_loop import D, Model, batch, hooks, made
 from torch import Tensor, nn
 
-from normviz import LightningCallback, watch
+from normviz import watch
 from normviz.own_model.hooks import EagerStance
 from normviz.own_model.watch import Watch
 
@@ -363,6 +363,8 @@ def twofold(model: Model, truth: Truth) -> None:
 def in_lightning(model: Model, truth: Truth) -> None:
     """Lightning's list of optimizers, in manual optimization; the callback makes the watch."""
     import pytorch_lightning as lightning
+
+    from normviz import LightningCallback
 
     class Module(lightning.LightningModule):
         def __init__(self) -> None:

@@ -87,6 +87,7 @@ def _after_a_moment(page_anatomy: Anatomy, backend: SharedBackend, runs: list[Ru
     neither the fragment nor another script run is needed."""
     until, seen = time.monotonic() + MOMENT_SECONDS, backend.store.version()
     _, warm = backend.store.supervisor()
+    runs = _latest(page_anatomy, backend)  # they may have ended before that version
     while warm and _open(runs) and time.monotonic() < until:
         if seen == (seen := backend.store.version()):
             # Reading the session state ends this script run if a click has requested another.
