@@ -7,7 +7,7 @@ import { drawWalk } from "./walk.js";
 import { drawWritings } from "./writes.js";
 
 const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
-const NARROW = 480;  // pixels
+const NARROW = 380;  // pixels
 
 export const drawing = {
   redraw(what) {

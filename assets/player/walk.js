@@ -202,7 +202,7 @@ function updateMark(view) {
   walkSet(mark, "height", Math.max(4, height));
 }
 
-// Values beside a arrow: pointed at, picked, the first that is broken, both ends, the middle.
+// Values beside an arrow: pointed at, picked, the first that is broken, both ends, the middle.
 function updateLabels(view, arrow, texts) {
   const { plan, options } = view, { edges } = arrow;
   const row = (layer) => (layer === null || layer === undefined || layer > plan.depth ? -1 : walkRow(view, layer) + 1);

@@ -26,6 +26,8 @@ EPS = (1e-12, 1e-8, 1e-6, 1e-5, 1e-3, 0.1, 1.0)
 PASSES = (0, 1, 2, 5, 10, 20, 50, 100)
 MOMENTA = (0.01, 0.03, 0.1, 0.3, 0.5, 1.0)
 MODES = {"train": "Train", "eval": "Eval"}
+LINE_HEIGHT = 35
+"""Pixels of a line of Streamlit's editor: one that is told its height has it before its script is there."""
 TAKES = {"neighbour": "Add", "shift": "Add", "scale": "Times"}
 
 
@@ -66,7 +68,8 @@ def _editor(hand: Hand) -> None:
     key = f"hand_table_{hand.editor}"
     st.data_editor(
         pd.DataFrame(cells, pd.Index(lines, name="x"), names), key=key, on_change=_typed, args=(key,),
-        column_config=column, alt="The table x, with gamma and beta of each feature below it",
+        column_config=column, height=(len(lines) + 1) * LINE_HEIGHT + 2,
+        alt="The table x, with gamma and beta of each feature below it",
     )  # fmt: skip
     st.caption(
         "Type into any cell. A row is a token or a sample, a column is a feature. Each feature has its "

@@ -107,8 +107,9 @@ def show_left(backend: SharedBackend) -> None:
     left = trained_long(page_duel.left.runs, backend)
     if not left:
         duel.end_left(page_duel, backend)
+        st.caption("What was paused with the duel before has ended.")
         return
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="left"):
+    with st.container(horizontal=True, vertical_alignment="center", key="left"):
         st.markdown(f"Paused with the duel before: {_furthest(left)}.", width="stretch")
         button("Continue it", duel.go_back, page_duel, backend, key="left_on")
         button("End it", duel.end_left, page_duel, backend, key="left_end")
