@@ -12,7 +12,6 @@ import altair as alt
 from altair.utils.schemapi import UndefinedType
 
 from normviz.formats import number
-from normviz.runs.statistics import interval
 
 from .base import TEXT_SIZE, Rows, Spec, filled, named
 from .palette import ink, lane_styles
@@ -21,8 +20,6 @@ HEIGHT = 280
 FEW = 12
 """Values of x up to which each is a tick of its own."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-SEEDS = 3
-"""An interval has at least as many seeds."""
 ROW = 42
 """Pixels of a row with numbers side by side."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
@@ -33,7 +30,8 @@ OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 class Points:
     """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
     scatter each x is one run's, and `trains` says whether it trained. `links` has for each y the query
-    string of the duel that shows it, "" for none."""
+    string of the duel that shows it, "" for none. Of a row of a strip `bounds` is the 95 % interval of the
+    mean, None where there is none."""
 
     label: str
     scheme: str
@@ -41,6 +39,7 @@ class Points:
     y: tuple[tuple[float, ...], ...]
     trains: tuple[bool, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -264,13 +263,11 @@ def _medians(figure: Figure) -> Rows:
 
 
 def intervals(figure: Figure) -> Rows:
-    """Of each row of a strip the 95 % interval of the mean over its seeds, on a log axis of the geometric
-    mean. None for fewer seeds than a rule takes, and where a number is not finite."""
+    """Of each row of a strip its 95 % interval, of those that have one."""
     return [
-        {"arm": arm.label, "low": bounds.low, "high": bounds.high}
+        {"arm": arm.label, "low": arm.bounds[0], "high": arm.bounds[1]}
         for arm in figure.points
-        for ys in arm.y
-        if len(ys) >= SEEDS and (bounds := interval(ys, figure.log_y))
+        if arm.bounds
     ]
 
 

@@ -405,7 +405,7 @@ def record_words(claim: Claim) -> str:
         lines.append(f"arm      {claim.arm_label(arm)}: {settings}")
     lines += [] if claim.arms else [f"counts   {claim.scope}"]
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
-    lines += [f"changed  {claim.changed}"] if claim.changed else []
+    lines += [f"changed  among other things: {claim.changed}"] if claim.changed else []
     return "\n".join(lines)
 
 

@@ -92,7 +92,6 @@ CLAIMS = (
         "variant that copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
-        everyday=True,
         general=True,
         question="models",
         finding=(
@@ -120,7 +119,6 @@ CLAIMS = (
         "and version 1.1. It is the library's code, not the authors', with a final norm after each stack.",
         Strip("stacks of blocks", ("all", "post", "pre")),
         seeds=1,
-        everyday=True,
         question="models",
         finding=(
             "f",
@@ -150,7 +148,6 @@ CLAIMS = (
         "RMSNorm, so it is no stack of its own.",
         Strip("stacks of blocks", ("all", "rms", "layer")),
         seeds=1,
-        everyday=True,
         changed="The sentence said Falcon alone, which has later models with RMSNorm.",
         question="models",
         finding=(
@@ -187,7 +184,6 @@ CLAIMS = (
         "both norms, and by {lead_modern} in decoders since 2023. These are counts of code paths.",
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
-        everyday=True,
         changed="The second part said \"It is in decoders since 2023 too\"; its check is the same.",
         question="models",
         finding=(

@@ -67,7 +67,6 @@ CLAIMS = (
         changed="With 8 seeds the first part was true on one set of seeds and undecided on another. The "
         "sentence said that gradients grow with depth, which is a control, and most near the output, which "
         "no part asks.",
-        everyday=True,
         open_=(("post", {"depth": 96}), ("pre", {"depth": 96})),
         question="gradient",
         finding=(
@@ -117,7 +116,6 @@ CLAIMS = (
         "one. Whether a deep model starts like a shallow one is not tested.",
         Layers("branch_ratio", 0),
         seeds=8,
-        everyday=True,
         changed="Parts said that a block changes the stream by less than a quarter; measured are its "
         "branches.",
         open_=(("xavier", {}), ("gpt2", {}), ("post", {})),
@@ -161,7 +159,6 @@ CLAIMS = (
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
         changed="Eight seeds decided the second part, and another eight left it open.",
-        everyday=True,
         open_=(("deepnorm", {}), ("post", {}), ("pre", {})),
         question="quality",
         finding=(
@@ -209,7 +206,6 @@ CLAIMS = (
         "against it.",
         Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
         lab="drift",
-        everyday=True,
         open_=tuple((arm, {}) for arm in DRIFTING),
         changed="No part compared Post-LN with no norm, and the claim was undecided. That part, and that one "
         "false part contradicts the claim, was said after a result.",
@@ -252,7 +248,6 @@ CLAIMS = (
         "12 and 48 blocks: DeepNorm {deepnorm12} and {deepnorm48}, Pre-LN {pre12} and {pre48}, Post-LN "
         "{post12} and {post48}. DeepNorm with 48 blocks ends at {loss}.",
         Curve("depth", GRADIENT_GROWTH),
-        everyday=True,
         open_=(("deepnorm", {"depth": 48}), ("pre", {"depth": 48}), ("post", {"depth": 48})),
         question="gradient",
         finding=(
@@ -300,7 +295,6 @@ CLAIMS = (
         "not measured. In training each position's statistics see later positions too, and here they do not.",
         Curve("batch", READ, log_y=False),
         lab="confidence",
-        everyday=True,
         changed="The part about batches of 32 became a control, since the claim says nothing of them.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
                ("layernorm", {"batch": 32})),

@@ -391,7 +391,6 @@ CLAIMS = (
         "{p96}. Pre-LN with 96 blocks needs {pre} without warm-up; deeper ones were not run. The depth "
         "limit depends on rate and initialisation: see the maps.",
         Curve("depth", FINAL, log_y=False),
-        everyday=True,
         open_=(("post", {"depth": 24}), ("warm", {"depth": 48}), ("pre", {})),
         changed="Runs had 200 steps, and a run of 48 blocks that was still falling counted as failed.",
         question="depth",
@@ -427,7 +426,6 @@ CLAIMS = (
         "at {post}, Pre-LN at {pre}. All have the rate and warm-up that were chosen with DeepNorm on another "
         "seed. Post-LN and Pre-LN start from Xavier, DeepNorm from its own smaller matrices.",
         Strip("final loss (nats)"),
-        everyday=True,
         changed="Runs had 150 steps, and 3 % below chance counted as trained. With 600 steps at a rate of "
         "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Rate and warm-up were "
         "then chosen with DeepNorm on seed 200.",
@@ -465,7 +463,6 @@ CLAIMS = (
         "sqrt(2L) at {scaled12}, {scaled24} and {scaled48}.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps, in which no seed of Post-LN trained 12 blocks.",
-        everyday=True,
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
         finding=(

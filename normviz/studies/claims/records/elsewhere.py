@@ -226,7 +226,6 @@ CLAIMS = (
         "batches read less data: LayerNorm goes from {layernorm128} in batches of 128 to {layernorm2} in 2. "
         "Whether it depends on the batch at equal data is not tested.",
         Curve("batch", HELD_OUT, log_y=False),
-        everyday=True,
         changed="The rate was constant, and on a second set of seeds a run that still fell left a part "
                 "undecided; now it falls to 0. The claim also said that LayerNorm does not depend on the "
                 "batch, which no part tests, and says nothing of batches of 128: that part became a control.",

@@ -269,7 +269,6 @@ CLAIMS = (
         "the gradient takes is not measured.",
         Curve("depth", HIDDEN),
         changed="Post-LN passed the rule as well, so the last part was added.",
-        everyday=True,
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),
         question="gradient",
         finding=(

@@ -115,7 +115,6 @@ CLAIMS = (
         Strip("spread of the final loss (nats)"),
         changed="Runs had 150 steps, fairseq's initialisation was not among them, and any difference "
         "counted.",
-        everyday=True,
         open_=(("post", {"depth": 16, "init": "xavier"}), ("post", {"depth": 16, "init": "torch"}),
                ("pre", {"depth": 16, "init": "xavier"})),
         question="train",
@@ -175,7 +174,6 @@ CLAIMS = (
         changed="Training losses were compared, and runs at a rate of 0.1 had 150 steps. With 16 blocks the "
         "rate was constant, and on a second set of five seeds a run that still fell left the part "
         "undecided. There the rate now falls to 0; five seeds then left it undecided too, so there are ten.",
-        everyday=True,
         open_=(("pre_high", {}), ("bare_high", {}), ("pre_prose", {}), ("bare_prose", {})),
         general=True,
         question="stream",
@@ -218,7 +216,6 @@ CLAIMS = (
         "({pre_xavier_rate}). No part asks whether Pre-LN is easier to train.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
-        everyday=True,
         changed="Rates were a factor of 2 apart, and the lowest training loss over three rates was "
         "taken on "
         "each seed, which favours the noisier arm.",
@@ -260,7 +257,6 @@ CLAIMS = (
         "run.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. The sentence added \"wherever the norm would have been\".",
-        everyday=True,
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         general=True,
         question="train",
@@ -297,7 +293,6 @@ CLAIMS = (
         Strip("held-out loss (nats)"),
         seeds=16,
         changed="With 8 seeds the first part was true on one set of seeds and undecided on another.",
-        everyday=True,
         open_=(("layernorm", {}), ("rmsnorm", {})),
         question="norm",
         finding=(
@@ -336,7 +331,6 @@ CLAIMS = (
         changed="Training losses of five seeds were compared. The sentence said that re-scaling does the "
         "work, which is not tested: that it is about re-centring alone was said after a first result.",
         seeds=8,
-        everyday=True,
         open_=(("layernorm_nobias", {}), ("rmsnorm", {}), ("layernorm_nobias_post", {}),
                ("rmsnorm_post", {})),
         question="norm",
@@ -442,7 +436,6 @@ CLAIMS = (
         "it. The part compares the means of these distances.",
         Strip("held-out loss (nats)", ("post", "pre")),
         seeds=16,
-        everyday=True,
         question="train",
         finding=(
             "t",

@@ -237,7 +237,6 @@ CLAIMS = (
         "apart, that fall to 0. The largest that trains within these steps, with 2, 12 and 36 blocks: "
         "Post-LN {post2}, {post12} and {post36} (0: none); Pre-LN {pre2}, {pre12} and {pre36}.",
         Strip("largest learning rate that trains", log_y=True),
-        everyday=True,
         open_=(("post", {"depth": 12, "lr": 0.016}), ("pre", {"depth": 12, "lr": 0.016})),
         changed="Rates were a factor of 3 apart up to 0.03, where both placements still trained 2 blocks; "
         "runs had 150 steps. The rate was constant, and a run that still fell left a part undecided; now it "
@@ -293,7 +292,6 @@ CLAIMS = (
         "shift), so the sum of 24 branches is bounded, but not by a constant in depth.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
-        everyday=True,
         changed="It was compared with Pre-LN at a rate where Post-LN fails, and called not bounded, "
         "although 2L unit steps bound it. The rate was constant up to 0.128, and a run that still fell "
         "left a part undecided; now it falls to 0, from up to 0.256. A part that read \"bounded\" as a "

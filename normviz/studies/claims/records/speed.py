@@ -97,7 +97,6 @@ CLAIMS = (
         "which the claim is not about. Then all parts asked for 7 or 15 % at every width, though a source "
         "has 1 to 10 %, and were false. Now each range stands with its source, and one width is enough.",
         lab="speed",
-        everyday=True,
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
         question="norm",
         finding=(

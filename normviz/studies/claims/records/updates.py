@@ -323,7 +323,6 @@ CLAIMS = (
         "model has them, come on top.",
         Strip("norm operations in one forward pass"),
         lab="norms",
-        everyday=True,
         general=True,
         question="norm",
         finding=(

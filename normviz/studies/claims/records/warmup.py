@@ -93,7 +93,6 @@ CLAIMS = (
         "10 blocks it ends at {x0} without warm-up and at {x200} with 200 steps of it. Pre-LN with Xavier "
         "and 10 blocks ends at {pre} without. Two other rates are in C5.",
         Strip("final loss (nats)"),
-        everyday=True,
         open_=(("post", {"depth": 16}), ("xavier", {"warmup": 0}), ("xavier", {"warmup": 200})),
         changed="Runs had 150 and 400 steps, and one of them was still falling.",
         general=True,
@@ -142,7 +141,6 @@ CLAIMS = (
         "1, plain SGD trains at {sgd0} without and {sgd200} with warm-up, SGD with a momentum of 0.9 at "
         "{momentum0} and {momentum200}.",
         Strip("how many of five rates train", ("sgd0", "sgd200", "momentum0", "momentum200")),
-        everyday=True,
         open_=(("adam", {"warmup": 0}), ("adam", {"warmup": 200}), ("momentum", {"warmup": 0, "lr": 0.03}),
                ("momentum", {"warmup": 200, "lr": 0.03})),
         seeds=10,
@@ -231,7 +229,6 @@ CLAIMS = (
         Curve("lr", FINAL, log_y=False),
         changed="The best rates were the lowest ones tried, so that lower ones were tried after a first "
         "result.",
-        everyday=True,
         open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003})),
         question="warmup",
         finding=(
