@@ -31,7 +31,7 @@ class Points:
     """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
     scatter each x is one run's, and `trains` says whether it trained. `links` has for each y the query
     string of the duel that shows it, "" for none. Of a row of a strip `bounds` is the 95 % interval of the
-    mean, None where there is none."""
+    mean, None where there is none. Arms of a scatter of one `kind` have one shape; "" for all alike."""
 
     label: str
     scheme: str
@@ -40,6 +40,7 @@ class Points:
     trains: tuple[bool, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
     bounds: tuple[float, float] | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,10 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     names, (good, bad) = list(OUTCOMES), OUTCOMES.values()
     legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
     color = alt.Color("trains:N", scale=alt.Scale(domain=names, range=[good, bad]), legend=legend)
+    kinds = list(dict.fromkeys(arm.kind for arm in figure.points if arm.kind))
+    by, values, shapes = ("kind", kinds, SHAPES) if kinds else ("trains", names, ("circle", "cross"))
     shape = alt.Shape(
-        "trains:N", scale=alt.Scale(domain=names, range=["circle", "cross"]), legend=legend
+        f"{by}:N", scale=alt.Scale(domain=values, range=shapes[: len(values)]), legend=legend
     )
     tooltips = [alt.Tooltip(field) for field in ("arm:N", "x:Q", "y:Q", "trains:N")]
     dots = (
@@ -243,6 +246,7 @@ def _runs(figure: Figure) -> Rows:
             "x": x,
             "y": y,
             "trains": trained if good else failed,
+            **({"kind": arm.kind} if arm.kind else {}),
             **_link(arm, k, 0),
         }
         for arm in figure.points

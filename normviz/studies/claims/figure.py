@@ -90,6 +90,11 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
         log_x, log_y = False, figure.log_y
     lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)
     is_scatter = isinstance(figure, Scatter)
+    if isinstance(figure, Scatter) and figure.shape:
+        points = tuple(
+            replace(arm, kind=_kind(claim, arm_series.arm, figure.shape))
+            for arm, arm_series in zip(points, result.figure, strict=True)
+        )
     return Figure(points, x, title, log_x, log_y, lines, is_scatter=is_scatter)
 
 
@@ -108,6 +113,12 @@ def _bounds(
     variance = choice.variance(name, ratio) if choice else None
     mean = interval(values, ratio, variance=variance) if len(values) >= SEEDS else None
     return mean and (mean.low, mean.high)
+
+
+def _kind(claim: Claim, arm: str, name: str) -> str:
+    """A setting of an arm in words."""
+    value = getattr(claim.grid(arm, 1).cells[0].config, name)
+    return f"{SETTINGS[name].title.lower()} {value:g}"
 
 
 def bars(claim: Claim) -> str:

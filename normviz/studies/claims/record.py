@@ -143,14 +143,16 @@ class Strip:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A figure: one point a run, a quantity over another, and whether the run trains. With `names_misfits`
-    the claim's paragraph says which arms' runs the best cut of the other arms gets wrong."""
+    """A figure: one point a run, a quantity over another, and whether the run trains. Arms that differ in
+    the setting `shape` have shapes of their own. With `names_misfits` the claim's paragraph says which arms'
+    runs the best cut of the other arms gets wrong."""
 
     x: Quantity
     y: Quantity
     log_x: bool = False
     log_y: bool = False
     names_misfits: bool = False
+    shape: str = ""
 
 
 @dataclass(frozen=True, eq=False)

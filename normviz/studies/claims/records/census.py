@@ -93,6 +93,8 @@ CLAIMS = (
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
         general=True,
+        changed="That more than half are Pre-LN became a control, since the claim is of all; until then "
+        "the verdict was holds in part.",
         question="models",
         finding=(
             "ft",
@@ -152,7 +154,8 @@ CLAIMS = (
         question="models",
         finding=(
             "f",
-            "Falcon 7B to 180B use LayerNorm. The later Falcon H1, Falcon Mamba and Falcon 3 use RMSNorm.",
+            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm, and "
+            "Falcon 3 runs Llama's code.",
         ),
     ),
     Claim(
