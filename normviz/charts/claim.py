@@ -129,7 +129,9 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
     color = alt.Color("trains:N", scale=alt.Scale(domain=names, range=[good, bad]), legend=legend)
     kinds = list(dict.fromkeys(arm.kind for arm in figure.points if arm.kind))
-    by, values, shapes = ("kind", kinds, SHAPES) if kinds else ("trains", names, ("circle", "cross"))
+    by, values, shapes = (
+        ("kind", kinds, SHAPES) if kinds else ("trains", names, ("circle", "cross"))
+    )
     shape = alt.Shape(
         f"{by}:N", scale=alt.Scale(domain=values, range=shapes[: len(values)]), legend=legend
     )

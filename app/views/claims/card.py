@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import Claim
-from normviz.studies.claims.sentences import basis, by_set, opens
+from normviz.studies.claims.sentences import basis, by_set, late, opens
 from normviz.studies.claims.stored import (
     ClaimResult,
     explained,
@@ -53,6 +53,8 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.general:
         st.caption(GENERAL)
+    if said := late(claim, result):
+        st.caption(f"{said}.")
     if claim.arms:
         st.caption(sentence(literal(by_set(claim, shipped_sets(claim)))))
     if claim.changed:
@@ -62,7 +64,6 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
 
 
 def _rule(claim: Claim) -> None:
-    has_controls = any(part.control for part in claim.rule)
     st.markdown("**The rule**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     if not claim.arms:
@@ -76,11 +77,6 @@ def _rule(claim: Claim) -> None:
         "seeds, or over placements where the rule says so, lies inside of what is claimed, false if it lies "
         "outside, else undecided. Intervals are of 95 % where no other share is named. A run that still fell "
         "decides nothing."
-        + (
-            " Which parts are controls was said when the results were known."
-            if has_controls
-            else ""
-        )
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():

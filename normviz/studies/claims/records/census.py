@@ -93,8 +93,9 @@ CLAIMS = (
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
         general=True,
-        changed="That more than half are Pre-LN became a control, since the claim is of all; until then "
-        "the verdict was holds in part.",
+        changed="That more than half are Pre-LN became a control, and that one other placement "
+        "contradicts what is said of all was said, after a result; until then the verdict was holds in "
+        "part.",
         question="models",
         finding=(
             "ft",

@@ -349,7 +349,8 @@ CLAIMS = (
                               over(largest_rate("keel"), largest_rate("pre")))},
         (
             Part("KEEL trains 48 blocks at one of the rates or more", Most("keel", low=0.001)),
-            Part("It trains them at 0.016, the highest of these rates", Most("keel", low=0.016), control=True),
+            Part("It trains them at 0.016, the highest of these rates", Most("keel", low=0.016),
+                 control=True),
             Part("Its highest rate is greater than Post-LN's", LessInMost("post", "keel")),
         ),
         "With 48 blocks, 300 steps, no warm-up and constant rates from 0.001 to 0.016 a factor of 2 "

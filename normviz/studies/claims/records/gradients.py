@@ -169,7 +169,8 @@ CLAIMS = (
         "times. Over the blocks of 48 the gradient of W2 scales as the stream's RMS to the power of "
         "{law}, where equality has 0 and an inverse law -1.",
         Curve("depth", W2_RATIO),
-        (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS, which grows as sqrt(L)",
+        (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS, "
+                "which grows as sqrt(L)",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "pre"),),
         seeds=20,
         open_=(("pre", {"depth": 6}), ("pre", {"depth": 48})),

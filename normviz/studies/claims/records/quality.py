@@ -468,7 +468,8 @@ CLAIMS = (
         finding=(
             "t",
             "With 8 blocks on prose Post-LN's held-out loss varies more from seed to seed: its mean "
-            "distance from the median is {post_apart}, Pre-LN's {pre_apart}. One of its 32 seeds is more "
+            "distance from the median is {post_apart}, Pre-LN's {pre_apart}. One of Post-LN's 32 seeds is "
+            "more "
             "than twice as far off as any other.",
         ),
     ),
