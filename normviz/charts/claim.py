@@ -12,6 +12,7 @@ import altair as alt
 from altair.utils.schemapi import UndefinedType
 
 from normviz.formats import number
+from normviz.runs.statistics import Interval
 
 from .base import TEXT_SIZE, Rows, Spec, filled, named
 from .palette import ink, lane_styles
@@ -39,7 +40,7 @@ class Points:
     y: tuple[tuple[float, ...], ...]
     trains: tuple[bool, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
-    bounds: tuple[float, float] | None = None
+    bounds: Interval | None = None
     kind: str = ""
 
 
@@ -271,7 +272,7 @@ def _medians(figure: Figure) -> Rows:
 def intervals(figure: Figure) -> Rows:
     """Of each row of a strip its 95 % interval, of those that have one."""
     return [
-        {"arm": arm.label, "low": arm.bounds[0], "high": arm.bounds[1]}
+        {"arm": arm.label, "low": arm.bounds.low, "high": arm.bounds.high}
         for arm in figure.points
         if arm.bounds
     ]

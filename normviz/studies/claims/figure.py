@@ -12,7 +12,7 @@ from ...catalog import PROBES
 from ...charts.claim import Figure, Line, Points, rows
 from ...config import SETTINGS
 from ...links import encode
-from ...runs.statistics import interval
+from ...runs.statistics import Interval, interval
 from .choice import redrawn
 from .evidence import CellResult, Sample, recording_of, trains
 from .record import Claim, Curve, Layers, Pick, Scatter, Strip, Theory
@@ -98,9 +98,7 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     return Figure(points, x, title, log_x, log_y, lines, is_scatter=is_scatter)
 
 
-def _bounds(
-    claim: Claim, result: ClaimResult, name: str, choice: Drawn | None
-) -> tuple[float, float] | None:
+def _bounds(claim: Claim, result: ClaimResult, name: str, choice: Drawn | None) -> Interval | None:
     """Of a number of a strip the 95 % interval of the mean, on a log axis of the geometric mean, as the rule
     takes it: with the choice of rates, or over placements. None for fewer seeds than a rule takes, and where
     a number is not finite."""
@@ -108,11 +106,9 @@ def _bounds(
     values, ratio = result.numbers[name], claim.figure.log_y
     for part in claim.rule:
         if isinstance(part.check, Correlated) and part.check.name == name:
-            over_placements = part.check.interval(values)
-            return over_placements and (over_placements.low, over_placements.high)
+            return part.check.interval(values)
     variance = choice.variance(name, ratio) if choice else None
-    mean = interval(values, ratio, variance=variance) if len(values) >= SEEDS else None
-    return mean and (mean.low, mean.high)
+    return interval(values, ratio, variance=variance) if len(values) >= SEEDS else None
 
 
 def _kind(claim: Claim, arm: str, name: str) -> str:
