@@ -23,6 +23,8 @@ FEW = 12
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 ROW = 42
 """Pixels of a row with numbers side by side."""
+ASIDE = 1.08
+"""The factor of x, on a log axis, by which the next kind of a scatter's points stands aside."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 """The colours of a scatter's points."""
 
@@ -124,7 +126,8 @@ def _theory_layer(x: alt.X, y: alt.Y, dark: bool) -> alt.Chart:
 
 
 def _scatter(figure: Figure, dark: bool) -> Spec:
-    x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
+    scale, axis = _scale(figure.log_x, nice=False), _x_axis(figure)
+    x = alt.X("x:Q", scale=scale, axis=axis)
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     names, (good, bad) = list(OUTCOMES), OUTCOMES.values()
     legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
@@ -137,10 +140,12 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
         f"{by}:N", scale=alt.Scale(domain=values, range=shapes[: len(values)]), legend=legend
     )
     tooltips = [alt.Tooltip(field) for field in ("arm:N", "x:Q", "y:Q", "trains:N")]
+    # Kinds stand side by side, as one would hide the other where they have the same numbers.
+    column = alt.X("column:Q", scale=scale, axis=axis) if kinds else x
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.6)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
+        .encode(x=column, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
     )
     layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
     spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
@@ -243,13 +248,16 @@ def _link(arm: Points, k: int, of: int) -> dict[str, str]:
 def _runs(figure: Figure) -> Rows:
     """The points of a scatter; those that do not train last, which puts them on top."""
     trained, failed = OUTCOMES
+    kinds = list(dict.fromkeys(arm.kind for arm in figure.points))
     points: Rows = [
         {
             "arm": arm.label,
             "x": x,
             "y": y,
             "trains": trained if good else failed,
-            **({"kind": arm.kind} if arm.kind else {}),
+            **(
+                {"kind": arm.kind, "column": x * ASIDE ** kinds.index(arm.kind)} if arm.kind else {}
+            ),
             **_link(arm, k, 0),
         }
         for arm in figure.points

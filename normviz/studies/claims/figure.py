@@ -167,6 +167,8 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
 def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
     """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
     point_rows, seeds = rows(linked(claim, result)), figure_seeds(claim, result)
+    for row in point_rows:
+        row.pop("column", None)  # where it is drawn
     return [{**row, "seed": seeds[row["seed"]]} if "seed" in row else row for row in point_rows]
 
 
