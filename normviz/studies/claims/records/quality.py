@@ -458,7 +458,8 @@ CLAIMS = (
         ),
         "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, warm-up and a falling "
         "rate, "
-        "each placement at the rate that was best on other seeds. A seed decides the first weights and the "
+        "each placement at the rate that claim C46 finds best, which has some of these seeds too. A seed "
+        "decides the first weights and the "
         "data. Post-LN ends at {post}, {post_apart} from the median, and Pre-LN at {pre}, {pre_apart} from "
         "it. The part compares the means of these distances, which the one seed that is furthest off "
         "raises.",
