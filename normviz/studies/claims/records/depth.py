@@ -541,7 +541,7 @@ CLAIMS = (
         "{pre_early} in the early half and {pre_deep} in the deep one, in Post-LN {post_early} and "
         "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of the last "
         "one in Post-LN and {pre_gradient} times in Pre-LN. Each placement has the rate that claim C46 "
-        "finds best, which has some of these seeds too. Gradients in training are not judged here: with "
+        "finds best, which has these seeds too. Gradients in training are not judged here: with "
         "Xavier and no warm-up claim C4 finds "
         "that Post-LN's vanish in the first steps.",
         Strip("cosine of neighbouring blocks' streams", ("pre_early", "pre_deep", "post_early", "post_deep")),
