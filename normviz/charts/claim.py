@@ -12,7 +12,7 @@ import altair as alt
 from altair.utils.schemapi import UndefinedType
 
 from normviz.formats import number
-from normviz.runs.statistics import interval
+from normviz.runs.statistics import Interval
 
 from .base import TEXT_SIZE, Rows, Spec, filled, named
 from .palette import ink, lane_styles
@@ -21,10 +21,10 @@ HEIGHT = 280
 FEW = 12
 """Values of x up to which each is a tick of its own."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-SEEDS = 3
-"""An interval has at least as many seeds."""
 ROW = 42
 """Pixels of a row with numbers side by side."""
+ASIDE = 1.08
+"""The factor of x, on a log axis, by which the next kind of a scatter's points stands aside."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 """The colours of a scatter's points."""
 
@@ -33,7 +33,8 @@ OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 class Points:
     """One arm: for each x the numbers of all seeds. `scheme` gives its colour, "" a neutral one. Of a
     scatter each x is one run's, and `trains` says whether it trained. `links` has for each y the query
-    string of the duel that shows it, "" for none."""
+    string of the duel that shows it, "" for none. Of a row of a strip `bounds` is the 95 % interval of the
+    mean, None where there is none. Arms of a scatter of one `kind` have one shape; "" for all alike."""
 
     label: str
     scheme: str
@@ -41,6 +42,8 @@ class Points:
     y: tuple[tuple[float, ...], ...]
     trains: tuple[bool, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
+    bounds: Interval | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,19 +126,26 @@ def _theory_layer(x: alt.X, y: alt.Y, dark: bool) -> alt.Chart:
 
 
 def _scatter(figure: Figure, dark: bool) -> Spec:
-    x = alt.X("x:Q", scale=_scale(figure.log_x, nice=False), axis=_x_axis(figure))
+    scale, axis = _scale(figure.log_x, nice=False), _x_axis(figure)
+    x = alt.X("x:Q", scale=scale, axis=axis)
     y = alt.Y("y:Q", scale=_scale(figure.log_y), axis=alt.Axis(title=figure.y, format=".4~g"))
     names, (good, bad) = list(OUTCOMES), OUTCOMES.values()
     legend = alt.Legend(title=None, orient="top", labelFontSize=TEXT_SIZE)
     color = alt.Color("trains:N", scale=alt.Scale(domain=names, range=[good, bad]), legend=legend)
+    kinds = list(dict.fromkeys(arm.kind for arm in figure.points if arm.kind))
+    by, values, shapes = (
+        ("kind", kinds, SHAPES) if kinds else ("trains", names, ("circle", "cross"))
+    )
     shape = alt.Shape(
-        "trains:N", scale=alt.Scale(domain=names, range=["circle", "cross"]), legend=legend
+        f"{by}:N", scale=alt.Scale(domain=values, range=shapes[: len(values)]), legend=legend
     )
     tooltips = [alt.Tooltip(field) for field in ("arm:N", "x:Q", "y:Q", "trains:N")]
+    # Kinds stand side by side, as one would hide the other where they have the same numbers.
+    column = alt.X("column:Q", scale=scale, axis=axis) if kinds else x
     dots = (
         named("seeds")
         .mark_point(size=42, filled=True, opacity=0.6)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
+        .encode(x=column, y=y, color=color, shape=shape, tooltip=tooltips, href=_link_field(figure))
     )
     layers = [*([_theory_layer(x, y, dark)] if figure.lines else []), dots]
     spec = alt.layer(*layers).properties(height=HEIGHT).to_dict()
@@ -238,12 +248,16 @@ def _link(arm: Points, k: int, of: int) -> dict[str, str]:
 def _runs(figure: Figure) -> Rows:
     """The points of a scatter; those that do not train last, which puts them on top."""
     trained, failed = OUTCOMES
+    kinds = list(dict.fromkeys(arm.kind for arm in figure.points))
     points: Rows = [
         {
             "arm": arm.label,
             "x": x,
             "y": y,
             "trains": trained if good else failed,
+            **(
+                {"kind": arm.kind, "column": x * ASIDE ** kinds.index(arm.kind)} if arm.kind else {}
+            ),
             **_link(arm, k, 0),
         }
         for arm in figure.points
@@ -264,13 +278,11 @@ def _medians(figure: Figure) -> Rows:
 
 
 def intervals(figure: Figure) -> Rows:
-    """Of each row of a strip the 95 % interval of the mean over its seeds, on a log axis of the geometric
-    mean. None for fewer seeds than a rule takes, and where a number is not finite."""
+    """Of each row of a strip its 95 % interval, of those that have one."""
     return [
-        {"arm": arm.label, "low": bounds.low, "high": bounds.high}
+        {"arm": arm.label, "low": arm.bounds.low, "high": arm.bounds.high}
         for arm in figure.points
-        for ys in arm.y
-        if len(ys) >= SEEDS and (bounds := interval(ys, figure.log_y))
+        if arm.bounds
     ]
 
 

@@ -31,6 +31,7 @@ from ..studies.claims.sentences import (
     changed_parts,
     chip,
     expected,
+    late,
     splits,
 )
 from ..studies.claims.stored import (
@@ -405,7 +406,7 @@ def record_words(claim: Claim) -> str:
         lines.append(f"arm      {claim.arm_label(arm)}: {settings}")
     lines += [] if claim.arms else [f"counts   {claim.scope}"]
     lines += [f"rule     {sentence}" for sentence in claim.rule_words()]
-    lines += [f"changed  {claim.changed}"] if claim.changed else []
+    lines += [f"changed  among other things: {claim.changed}"] if claim.changed else []
     return "\n".join(lines)
 
 
@@ -416,6 +417,7 @@ def result_words(claim: Claim, result: ClaimResult) -> str:
     verdict = result.verdict(claim)
     lines.append(f"verdict  {verdict.sentence} ({basis(claim, result)})")
     lines += [f"         {line}" for line in verdict.lines()]
+    lines += [f"         {said}." for said in [late(claim, result)] if said]
     if by := computed_by(result.engines):
         lines.append(f"         {by}")
     return "\n".join(lines)

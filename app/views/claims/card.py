@@ -6,7 +6,7 @@ import streamlit as st
 
 from normviz.runs.engines import computed_by
 from normviz.studies.claims import Claim
-from normviz.studies.claims.sentences import basis, by_set, opens
+from normviz.studies.claims.sentences import basis, by_set, late, opens
 from normviz.studies.claims.stored import (
     ClaimResult,
     explained,
@@ -53,18 +53,18 @@ def _verdict(claim: Claim, result: ClaimResult) -> None:
     st.markdown("\n".join(f"* {literal(line)}" for line in verdict.lines()))
     if claim.general:
         st.caption(GENERAL)
+    if said := late(claim, result):
+        st.caption(f"{said}.")
     if claim.arms:
         st.caption(sentence(literal(by_set(claim, shipped_sets(claim)))))
     if claim.changed:
-        st.caption(f"Changed after an earlier result: {literal(claim.changed)}")
+        st.caption(f"Among what changed after an earlier result: {literal(claim.changed)}")
     by = f" {computed_by(result.engines)}" if claim.arms else ""
     st.caption(f"{sentence(basis(claim, result))}{by}")
 
 
 def _rule(claim: Claim) -> None:
-    has_controls = any(part.control for part in claim.rule)
-    as_first = claim.arms and not claim.changed and not has_controls
-    st.markdown("**The rule, fixed before it was run**" if as_first else "**The rule**")
+    st.markdown("**The rule**")
     st.markdown("\n".join(f"* {literal(sentence)}" for sentence in claim.rule_words()))
     if not claim.arms:
         st.caption(
@@ -75,19 +75,16 @@ def _rule(claim: Claim) -> None:
     st.caption(
         "The verdict is about the parts that are no controls. A part is true if an interval over the "
         "seeds, or over placements where the rule says so, lies inside of what is claimed, false if it lies "
-        "outside, else undecided. A run that still fell decides nothing."
-        + (
-            " Which parts are controls was said when the results were known."
-            if has_controls
-            else ""
-        )
+        "outside, else undecided. Intervals are of 95 % where no other share is named. A run that still fell "
+        "decides nothing."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():
             settings = " ".join(f"{name}={word}" for name, word in words.items())
             st.markdown(f"**{literal(claim.arm_label(arm))}**: `{settings}`")
         chosen = (
-            " Rates are chosen for each seed on all other seeds, and the intervals include that choice."
+            " A seed's rate is the one with the lowest mean over all other seeds, and the intervals include "
+            "that choice."
             if claim.tuned
             else ""
         )

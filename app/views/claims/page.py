@@ -30,8 +30,8 @@ from . import card
 CODEC = Codec(("claim",), version="")
 INTRO = (
     "Each claim has a rule and an experiment: small models with several seeds, or counts of real ones. What "
-    "was changed after a first result is on its card. Whether the findings hold for large models is not "
-    "measured. Numbers are medians. Choose a finding to see its figure, its rule and its runs."
+    "was changed after a first result, and could matter, is on its card. Whether the findings hold for large "
+    "models is not measured. Numbers are medians. Choose a finding to see its figure, its rule and its runs."
 )
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from normviz.charts.claim import chart, finding, has_links, intervals
 from normviz.studies.claims import Claim
-from normviz.studies.claims.figure import figure_seeds, linked
+from normviz.studies.claims.figure import bars, figure_seeds, linked
 from normviz.studies.claims.stored import ClaimResult, number_sentences
 
 from ...widgets.chart import chart as draw
@@ -21,10 +21,7 @@ def figure(claim: Claim, result: ClaimResult) -> None:
     draw(chart(linked_figure, dark), finding(linked_figure), key)
     sentences = []
     if linked_figure.is_strip and intervals(linked_figure):
-        mean = "geometric mean" if linked_figure.log_y else "mean"
-        sentences.append(
-            f"Bars are 95 % intervals of the {mean}, ticks medians of {result.seeds} seeds."
-        )
+        sentences.append(f"Bars are {bars(claim)}, ticks medians of {result.seeds} seeds.")
     elif len(drawn := figure_seeds(claim, result)) < result.seeds:
         sentences.append(f"The figure has seeds {drawn[0]} to {drawn[-1]}.")
     if has_links(linked_figure):

@@ -12,8 +12,11 @@ from ...catalog import PROBES
 from ...charts.claim import Figure, Line, Points, rows
 from ...config import SETTINGS
 from ...links import encode
+from ...runs.statistics import Interval, interval
+from .choice import redrawn
 from .evidence import CellResult, Sample, recording_of, trains
 from .record import Claim, Curve, Layers, Pick, Scatter, Strip, Theory
+from .rule import SEEDS, Correlated, Drawn
 from .stored import ClaimResult, Series
 
 FINE = 40
@@ -70,6 +73,11 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
         for arm_series in result.figure
     )
     if isinstance(figure, Strip):
+        choice = redrawn(claim, result.numbers)
+        points = tuple(
+            replace(row, bounds=_bounds(claim, result, arm_series.arm, choice))
+            for row, arm_series in zip(points, result.figure, strict=True)
+        )
         return Figure(points, "", figure.title, False, figure.log_y, is_strip=True)
     if isinstance(figure, Curve):
         title, log_x, log_y = figure.y.title, figure.log_x, figure.log_y
@@ -82,7 +90,41 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
         log_x, log_y = False, figure.log_y
     lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)
     is_scatter = isinstance(figure, Scatter)
+    if isinstance(figure, Scatter) and figure.shape:
+        points = tuple(
+            replace(arm, kind=_kind(claim, arm_series.arm, figure.shape))
+            for arm, arm_series in zip(points, result.figure, strict=True)
+        )
     return Figure(points, x, title, log_x, log_y, lines, is_scatter=is_scatter)
+
+
+def _bounds(claim: Claim, result: ClaimResult, name: str, choice: Drawn | None) -> Interval | None:
+    """Of a number of a strip the 95 % interval of the mean, on a log axis of the geometric mean, as the rule
+    takes it: with the choice of rates, or over placements. None for fewer seeds than a rule takes, and where
+    a number is not finite."""
+    assert isinstance(claim.figure, Strip)
+    values, ratio = result.numbers[name], claim.figure.log_y
+    for part in claim.rule:
+        if isinstance(part.check, Correlated) and part.check.name == name:
+            return part.check.interval(values)
+    variance = choice.variance(name, ratio) if choice else None
+    return interval(values, ratio, variance=variance) if len(values) >= SEEDS else None
+
+
+def _kind(claim: Claim, arm: str, name: str) -> str:
+    """A setting of an arm in words."""
+    value = getattr(claim.grid(arm, 1).cells[0].config, name)
+    return f"{SETTINGS[name].title.lower()} {value:g}"
+
+
+def bars(claim: Claim) -> str:
+    """What the bars of a strip are, in words."""
+    assert isinstance(claim.figure, Strip)
+    if any(isinstance(part.check, Correlated) for part in claim.rule):
+        return "95 % intervals over placements, as the rule takes them"
+    mean = "geometric mean" if claim.figure.log_y else "mean"
+    choice = " with the choice of rates" if claim.tuned else ""
+    return f"95 % intervals of each row's {mean}{choice}"
 
 
 def linked(claim: Claim, result: ClaimResult) -> Figure:
@@ -125,6 +167,8 @@ def linked(claim: Claim, result: ClaimResult) -> Figure:
 def points(claim: Claim, result: ClaimResult) -> list[dict[str, Any]]:
     """The figure's points for JSON: arm, x, y, seed, and the link of the duel that a point opens."""
     point_rows, seeds = rows(linked(claim, result)), figure_seeds(claim, result)
+    for row in point_rows:
+        row.pop("column", None)  # where it is drawn
     return [{**row, "seed": seeds[row["seed"]]} if "seed" in row else row for row in point_rows]
 
 

@@ -1,6 +1,6 @@
 """A claim as a record: its source, the experiment, the quantities, and the rule that decides.
 
-The rule is part of the record and is fixed before the experiment, or `changed` says what was changed.
+The rule is part of the record; `changed` says what of it, or of the experiment, changed after a result.
 Results are in files of their own (`stored`).
 """
 
@@ -143,14 +143,16 @@ class Strip:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A figure: one point a run, a quantity over another, and whether the run trains. With `names_misfits`
-    the claim's paragraph says which arms' runs the best cut of the other arms gets wrong."""
+    """A figure: one point a run, a quantity over another, and whether the run trains. Arms that differ in
+    the setting `shape` have shapes of their own. With `names_misfits` the claim's paragraph says which arms'
+    runs the best cut of the other arms gets wrong."""
 
     x: Quantity
     y: Quantity
     log_x: bool = False
     log_y: bool = False
     names_misfits: bool = False
+    shape: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +170,12 @@ class Claim:
              false part contradicts it
     words    the result in sentences; {names} are replaced by numbers of the stored result
     seeds    the default number of seeds
-    changed  what was changed in experiment or rule after a first result, and why
+    changed  of what changed in experiment or rule after a first result that which could matter to the
+             verdict, and why
     lab      key of `normviz.studies.labs`, for a quantity that training runs don't record (a timing)
     open_    for each lane of the duel that shows the claim: an arm, and the settings of its cell; by default
              all arms. Where rates were chosen it has the chosen one, unless a rate is among the settings:
              then `words` say why
-    everyday whether teaching material repeats it
     question key of the question in QUESTIONS that it belongs to
     finding  the result in a sentence, whose {names} are replaced by medians; before it the outcomes of the
              rule's parts that the sentence is true of, by first letters: true, false, no difference,
@@ -194,7 +196,6 @@ class Claim:
     changed: str = ""
     lab: str = ""
     open_: tuple[Pick, ...] = ()
-    everyday: bool = False
     question: str = ""
     general: bool = False
     finding: tuple[str, str] = ("", "")
@@ -219,6 +220,11 @@ class Claim:
         steps = max(lane.steps for lane in lanes)
         shared.append(f"within {steps} steps" if steps else "before training")
         return ", ".join(shared)
+
+    @property
+    def everyday(self) -> bool:
+        """Whether teaching material states it, as its source says."""
+        return "teaching material" in self.source
 
     @property
     def is_timing(self) -> bool:

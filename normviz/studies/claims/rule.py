@@ -75,6 +75,13 @@ class Drawn:
         """A number of the seeds that were drawn; where no rate is chosen for it, of its values."""
         return self.numbers[name] if name in self.numbers else np.asarray(values)[self.seeds]
 
+    def variance(self, name: str, ratio: bool) -> float | None:
+        """Of the mean of a number (with `ratio` of its logarithm); None where no rate is chosen for it."""
+        if name not in self.numbers:
+            return None
+        with np.errstate(all="ignore"):
+            return _variance(np.log(self.numbers[name]) if ratio else self.numbers[name])
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -145,11 +152,7 @@ class Between(OfOne):
         return Judgement(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
 
     def _variance(self, drawn: Drawn | None) -> float | None:
-        if drawn is None or self.name not in drawn.numbers:
-            return None
-        values = drawn.numbers[self.name]
-        with np.errstate(all="ignore"):
-            return _variance(np.log(values) if self.ratio else values)
+        return None if drawn is None else drawn.variance(self.name, self.ratio)
 
     def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
         """The least error rate at which it would be decided as it is."""
@@ -198,16 +201,23 @@ class Correlated(OfOne):
     def judge(self, numbers: Numbers, drawn: Drawn | None = None) -> Judgement:
         """By the interval over placements of the mean over the seeds, whose scatter is not counted (Fisher's
         transformation, with the variance of Bonett and Wright 2000, doi:10.1007/BF02294183)."""
-        mean = fmean(numbers[self.name])
+        values = numbers[self.name]
+        correlation = self.interval(values)
+        if correlation is None:
+            return Judgement("undecided", f"mean {fmean(values):g}, which has no interval")
+        ends = f"{correlation.low:.3g} to {correlation.high:.3g}, {self.placements} placements"
+        return Judgement(
+            _placed(correlation, self.low, self.high), f"mean {correlation.mean:.3g} ({ends})"
+        )
+
+    def interval(self, values: Sequence[float]) -> Interval | None:
+        """Over placements, of the mean over the seeds; None of a mean of 1 or -1."""
+        mean = fmean(values)
         if not abs(mean) < 1:
-            return Judgement("undecided", f"mean {mean:g}, which has no interval")
+            return None
         half = Z95 * math.sqrt((1 + mean**2 / 2) / (self.placements - 3))
         low, high = (math.tanh(math.atanh(mean) + end) for end in (-half, half))
-        correlation = Interval(mean, low, high, self.placements)
-        return Judgement(
-            _placed(correlation, self.low, self.high),
-            f"mean {mean:.3g} ({low:.3g} to {high:.3g}, {self.placements} placements)",
-        )
+        return Interval(mean, low, high, self.placements)
 
     def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
         """The least error rate at which it would be decided as it is."""
@@ -349,7 +359,7 @@ class NotWorse(OfTwo):
         mean = self.difference(numbers, drawn, "90 %")
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
-        return Judgement(_placed(mean, -math.inf, self.by), f"difference {_ends(mean)}")
+        return Judgement(_placed(mean, -math.inf, self.by), f"difference {_ends(mean, '90 %: ')}")
 
     def p_value(self, numbers: Numbers, drawn: Drawn | None = None) -> float:
         """The least error rate at which it would be decided as it is."""
@@ -610,10 +620,11 @@ ROUNDING = 1e-9
 """A mean that is this share of its interval's width or less is 0 up to rounding."""
 
 
-def _ends(mean: Interval) -> str:
+def _ends(mean: Interval, which: str = "") -> str:
+    """A mean with its interval, 95 % where `which` does not say otherwise."""
     width = mean.high - mean.low
     middle = 0.0 if abs(mean.mean) <= ROUNDING * width else mean.mean
-    return f"{middle:.3g} ({mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
+    return f"{middle:.3g} ({which}{mean.low:.3g} to {mean.high:.3g}, {mean.n} seeds)"
 
 
 def _p_of_mean(

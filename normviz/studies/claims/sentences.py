@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...formats import duration
 from .record import Claim
-from .rule import ClaimVerdict, Judgement, Outcome, Part
+from .rule import ClaimVerdict, Judged, Judgement, Outcome, Part, verdict_of
 from .stored import ClaimResult, finding, plain, pooled
 
 NOT_RUN = "not run"
@@ -41,6 +41,18 @@ def _steps(claim: Claim) -> str:
     if claim.is_timing or not ends[-1]:
         return ""
     return f"{' to '.join(map(str, dict.fromkeys((ends[0], ends[-1]))))} steps"
+
+
+def late(claim: Claim, result: ClaimResult) -> str:
+    """What of a rule was said when results were known, as a sentence, with the verdict that it would have
+    without; empty where it has no control."""
+    if not any(part.control for part in claim.rule):
+        return ""
+    verdict = result.verdict(claim)
+    parts = [Judged(replace(part, control=False), judged) for part, judged in verdict.parts]
+    other = verdict_of(parts, claim.general).kind
+    without = f"; were none, the verdict would be {other}" if other != verdict.kind else ""
+    return f"Which parts are controls was said when the results were known{without}"
 
 
 def opens(claim: Claim, result: ClaimResult) -> str:

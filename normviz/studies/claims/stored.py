@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from ...config import ENGINE, RunConfig
 from ...home import shipped
 from .choice import filled, redrawn
 from .numbers import left_out
-from .record import ChosenRate, Claim, Number, Scatter, Strip
-from .rule import ClaimVerdict, Numbers, judge, value_sentence
+from .record import Apart, ChosenRate, Claim, Number, Scatter, Strip
+from .rule import ClaimVerdict, Fact, Numbers, judge, value_sentence
 
 JUDGES, CHECK = (0, 100), 200
 """The first seeds of the sets that judge together, and of the one that only checks what they say."""
@@ -129,16 +129,17 @@ def _unit(number: Number, value: float) -> str:
 
 
 def finding(claim: Claim, result: ClaimResult) -> str:
-    """The result in a sentence: the claim's own with medians, else the verdict if the outcomes are not
-    those that it was written for."""
+    """The result in a sentence: the claim's own with medians, of distances from a median with means, else the
+    verdict if the outcomes are not those that it was written for."""
     verdict = result.verdict(claim)
     outcomes, sentence = claim.finding
     if outcomes != verdict.outcomes:
         return f"{claim.label}: {verdict.sentence}."
     words = {
-        name: _in_words(number, values if isinstance(number.of, ChosenRate) else [median(values)])
+        name: _in_words(number, values if isinstance(number.of, ChosenRate) else [middle(values)])
         for name, number in claim.numbers.items()
         for values in [result.numbers[name]]
+        for middle in [fmean if isinstance(number.of, Apart) else median]
     }
     return sentence.format(**words)
 
@@ -158,6 +159,12 @@ def explained(claim: Claim, result: ClaimResult) -> str:
             f" The lowest or the highest rate that was tried was chosen for {'; '.join(chosen)}: "
             "a better one may lie beyond it."
         )
+    if claim.tuned:
+        words += (
+            " The best rate has the lowest mean over the other seeds, not always the lowest median."
+        )
+    if all(isinstance(part.check, Fact) for part in claim.rule):
+        return f"{words} No seed changes these counts."
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."
 
 

@@ -156,6 +156,7 @@ def test_a_check_has_one_of_four_outcomes() -> None:
         with case(check, numbers):
             found = check.judge(numbers)
             assert found.outcome == outcome and found.evidence
+            assert ("90 %: " in found.evidence) == isinstance(check, NotWorse), "others have 95 %"
             assert set(check.names) == set(numbers)
             assert check.sentence({name: name for name in numbers})
 
@@ -678,7 +679,9 @@ KNOWN = {
     "C15": {"2.83"},  # what bounds its logits
     "C25": {"3.32"},  # chance of the Markov task
     "C24": {"1.25", "1.11"},  # the goal and the floor
+    "C27": {"1000"},  # layers of the paper's models
     "C43": {"500"},  # images in the graph
+    "C45": {"7"},  # pairs of 8 blocks
     "C48": {"1.25"},  # the goal
     "E3": {"3.32"},  # chance of the Markov task
     "E7": {"1.5"},  # between two rates
@@ -721,6 +724,8 @@ def test_a_point_of_a_figure_opens_its_run() -> None:
     """Of a scatter, a curve over a setting, a curve over layers, and a strip that names its runs; a count
     has none."""
     points = {key: list(_points(key)) for key in ("X2", "E7", "C2")}
+    kinds = {row["kind"] for row in _drawn("X2")["datasets"]["seeds"]}
+    assert kinds == {"learning rate 0.003", "learning rate 0.01"}, "a shape for each"
     assert [len(found) for found in points.values()] == [165, 160, 97 * 20], "of the first set"
     assert all((run.depth, run.branch_gain) == (x, y) for _, x, y, _, run in points["X2"])
     assert all(
@@ -745,6 +750,13 @@ def test_a_strip_shows_the_interval_of_each_row_and_names_what_differs() -> None
     assert arms["seeds"] - arms["intervals"], "some runs do not get there"
     assert arms["seeds"] - arms["medians"] <= arms["seeds"] - arms["intervals"]
     assert _drawn("M1")["datasets"]["intervals"] == []
+    over_placements = _drawn("C13")["datasets"]["intervals"]
+    of_both_rates = next(row for row in _drawn("X4")["datasets"]["intervals"] if "2 " in row["arm"])
+    for key, row in (("C13", over_placements[0]), ("X4", of_both_rates)):
+        found = shipped_result(CLAIMS[key])
+        assert found is not None
+        evidence = found.verdict(CLAIMS[key]).parts[0].judgement.evidence
+        assert f"({row['low']:.3g} to {row['high']:.3g}, " in evidence, "the rule's own interval"
 
 
 def _drawn(key: str) -> dict[str, Any]:

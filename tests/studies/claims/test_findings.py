@@ -14,7 +14,8 @@ from normviz.charts import spark
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims.figure import drawn
 from normviz.studies.claims.record import QUESTIONS
-from normviz.studies.claims.rule import Numbers
+from normviz.studies.claims.rule import Numbers, verdict_of
+from normviz.studies.claims.sentences import late
 from normviz.studies.claims.stored import finding, shipped_lanes, shipped_result
 
 
@@ -46,6 +47,20 @@ def test_what_is_said_without_a_number_is_so() -> None:
         max(numbers["E23"]["derf_gap_adamw"]) < 0.005
         and fmean(numbers["E23"]["derf_gap_adamw"]) < 0
     )
+    apart = shipped_numbers("E29")["post_apart"]
+    assert sorted(apart)[-1] > 2 * sorted(apart)[-2], "one seed is far off"
+    batch = shipped_numbers("C42")
+    assert sum(loss > 0.999 * math.log(10) for loss in batch["batchnorm2"]) == 8
+    assert fmean(batch["gap128"]) < 0
+    ends = {
+        key: fmean(shipped_numbers("E13")[f"{key}_best"]) for key in ("sandwich", "pre", "post")
+    }
+    assert [round(ends["sandwich"] - ends[key], 3) for key in ("pre", "post")] == [0.005, -0.012]
+    saved = shipped_numbers("C18")
+    assert [round(-median(saved[name]), 1) for name in ("most", "least")] == [2.3, 5.4]
+    assert max(saved["alone_most"]) < -100, "more than twice as long"
+    trained = [loss < 2.21 for loss in shipped_numbers("C5")["post200_10"]]
+    assert (sum(trained), len(trained)) == (2, 10)
     assert [lane.lr for lane in shipped_lanes(CLAIMS["E28"])] == [0.003, 0.003]
     assert min(sorted(numbers["E28"]["bare_3"])[1:]) > 0.99 * 3.319, "near chance"
     assert min(numbers["C41"]["post_loss"]) > 0.99 * math.log(10), "near chance"
@@ -115,3 +130,22 @@ def inside(claim: Claim) -> None:
         assert len(lines) == len(figure.points) + len(figure.lines)
         assert max(len(line) for line in lines) > 1
     assert spark.title(figure)
+
+
+def test_a_card_says_what_verdict_it_would_have_without_what_was_said_late() -> None:
+    """Controls, and that the parts are one statement, came when results were known."""
+    for claim in CLAIMS:
+        with case(claim.key):
+            result = shipped_result(claim)
+            assert result is not None
+            verdict = result.verdict(claim)
+            assert any(part.control for part in claim.rule) == bool(late(claim, result))
+            if verdict_of(verdict.parts).kind != verdict.kind:
+                assert verdict.kind == "contradicted" and "holds in part" in claim.changed
+    result = shipped_result(CLAIMS["C17"])
+    assert result is not None
+    assert late(CLAIMS["C17"], result).endswith("were none, the verdict would be holds in part")
+
+
+def test_who_says_a_claim_is_read_off_its_source() -> None:
+    assert CLAIMS["E1"].everyday and not CLAIMS["E12"].everyday

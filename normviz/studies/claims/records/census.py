@@ -92,8 +92,10 @@ CLAIMS = (
         "variant that copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
-        everyday=True,
         general=True,
+        changed="That more than half are Pre-LN became a control, and that one other placement "
+        "contradicts what is said of all was said, after a result; until then the verdict was holds in "
+        "part.",
         question="models",
         finding=(
             "ft",
@@ -120,7 +122,6 @@ CLAIMS = (
         "and version 1.1. It is the library's code, not the authors', with a final norm after each stack.",
         Strip("stacks of blocks", ("all", "post", "pre")),
         seeds=1,
-        everyday=True,
         question="models",
         finding=(
             "f",
@@ -150,12 +151,12 @@ CLAIMS = (
         "RMSNorm, so it is no stack of its own.",
         Strip("stacks of blocks", ("all", "rms", "layer")),
         seeds=1,
-        everyday=True,
         changed="The sentence said Falcon alone, which has later models with RMSNorm.",
         question="models",
         finding=(
             "f",
-            "Falcon 7B to 180B use LayerNorm. The later Falcon H1, Falcon Mamba and Falcon 3 use RMSNorm.",
+            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm, and "
+            "Falcon 3 runs Llama's code.",
         ),
     ),
     Claim(
@@ -187,7 +188,6 @@ CLAIMS = (
         "both norms, and by {lead_modern} in decoders since 2023. These are counts of code paths.",
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
-        everyday=True,
         changed="The second part said \"It is in decoders since 2023 too\"; its check is the same.",
         question="models",
         finding=(
