@@ -299,12 +299,10 @@ def test_on_a_gpu_many_calls_are_one_replay(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_in_a_norm_or_a_block_waits_for_a_gpu() -> None:
-    """Else it could not be replayed. A block and a step are the same with each of the norms."""
+    """Else it could not be replayed."""
     with fake_gpu() as watch, mock.patch.object(nn.Module, "to", moved):
         for key in KEYS:
             for (context, _), call in calls(key, TINY, DEVICE).items():
-                if context != "alone" and key != "rmsnorm_hand":
-                    continue
                 call()
                 watch.found.clear()
                 call()
