@@ -120,7 +120,7 @@ KINDS = {(p.scale, p.shown, p.first_layer): p.key for p in PROBES}.values()
 
 @pytest.mark.slow
 def test_every_kind_of_probe_renders_empty_and_full() -> None:
-    for probe, ran in product(KINDS, (0, STEPS)):
+    for probe, ran in (*product(KINDS, [STEPS]), ("grad_block", 0)):
         lanes = [make("pre", ran, probe), make("pre", ran, probe)]
         for chart in all_charts(lanes, max(0, ran - 1), [ChartOptions()], probe):
             assert "<svg" in render(chart)
@@ -268,7 +268,7 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
     times within a few steps, and those of chance while lanes at chance have run a part of their steps."""
     edits = tuple((30 + 2 * i, 0.001 * (i + 1)) for i in range(6))
     shown = {"Hyper-connections": 0, "Pre-LN": 0}
-    for ran, label in product(range(2, STEPS + 1, 2), shown):
+    for ran, label in product(range(6, STEPS + 1, 6), shown):
         lanes = [
             make(
                 loss=np.full(ran, 3.3), name=f"{letter}  {label}",
@@ -282,8 +282,8 @@ def test_words_in_the_plot_cover_no_other_beside_the_longest_names() -> None:
         for (one, a), (other, b) in combinations(boxes.items(), 2):
             apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
             assert apart, (ran, one, a, other, b)
-    assert shown["Hyper-connections"] > 15 and shown["Pre-LN"] >= 25, "else they are left out"
-    for ran in (16, 24, 32, 48):  # beside letters they always have room
+    assert shown["Hyper-connections"] > 5 and shown["Pre-LN"] >= 8, "else they are left out"
+    for ran in (16, 32):  # beside letters they always have room
         lanes = [make(loss=np.full(ran, 3.3), name=f"{letter}  Pre-LN") for letter in "AB"]
         boxes = words(loss.chart(lanes), 290)
         assert {"A", "B", "chance: 3.30", "floor: 1.00"} <= boxes.keys()
@@ -582,12 +582,12 @@ def test_points_of_equal_values_stand_round_one_another() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", VIEWS[3:], ids=str)
-def test_every_chart_keeps_to_the_schema_of_altair(look: ChartOptions) -> None:
+def test_every_chart_keeps_to_the_schema_of_altair() -> None:
     """The product skips this check, to save time."""
-    lanes = [make("pre"), make("post")]
-    told = message(lanes, "grad_block", Sent(), live=False, options=look)
-    for name, spec in told["charts"].items():
+    lanes, charts = [make("pre"), make("post")], dict[str, dict[str, Any]]()
+    for look in VIEWS[3:]:
+        charts |= message(lanes, "grad_block", Sent(), live=False, options=look)["charts"]
+    for name, spec in charts.items():
         own = {key: value for key, value in spec.items() if key != "config"}
         assert alt.LayerChart.from_dict(own).layer, name
 

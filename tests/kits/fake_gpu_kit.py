@@ -21,11 +21,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from normviz.model.flat import Flat
 from normviz.model.marks import _MARK, mark_of
-from normviz.model.sites import untapped
-from normviz.training import loop, probes
-from normviz.training.eager import Eager, backward
+from normviz.training import loop
 
 DEVICE = torch.device("lazy:0")
 """Not "cuda": with a PyTorch that was built without CUDA, `requires_grad` on that ends the process."""
@@ -51,7 +48,6 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.found: Counter[tuple[str, str]] = Counter()
-        self.kernels = 0
 
     def note(self, what: str) -> None:
         self.found[what, where()] += 1
@@ -93,11 +89,6 @@ class Watch(TorchDispatchMode):
             self.note("shape of numbers")
             (mask,) = args[1]
             return args[0].new_empty((mask.numel(), *args[0].shape[mask.ndim :]))
-        infos = [r.alias_info for r in func._schema.returns]
-        self.kernels += (
-            not any(i is not None and not i.is_write for i in infos)
-            and "empty" not in func.__name__
-        )
         with self.fake:
             return func(*args, **kwargs)
 
@@ -140,27 +131,13 @@ def fake_gpu() -> Iterator[Watch]:
             torch._C._set_only_lift_cpu_tensors(before)
 
 
-def trained(config: Any, **more: Any) -> tuple[list[Any], Watch]:
-    """(event, what was watched so far, kernels so far) of a run on the device that is not there."""
+def trained(config: Any, **more: Any) -> list[Any]:
+    """(event, what was watched so far) of a run on the device that is not there."""
     begun = loop.begin(config)
     marks = []
     with fake_gpu() as watch:
         moved(begun[0])
         watch.found.clear()
         for event in loop.train(config, begun=begun, engine="eager", **more):
-            marks.append((event, Counter(watch.found), watch.kernels))
-    return marks, watch
-
-
-def waits_inside(config: Any, watched: bool) -> dict[tuple[str, str], int]:
-    """What makes the host wait inside of one forward and backward pass, after the first of its model."""
-    model, task = loop.begin(config)
-    with fake_gpu() as watch:
-        moved(model)
-        flat = Flat(model, DEVICE)
-        runs = Eager(config, model, flat)
-        batch = task.tensors(0, DEVICE)
-        runs.step(batch, watched)
-        watch.found.clear()
-        backward(model, flat, batch, probes.site_recorder(config) if watched else untapped)
-    return dict(watch.found)
+            marks.append((event, Counter(watch.found)))
+    return marks

@@ -25,7 +25,7 @@ A_SECOND = 10
 """New cookies a second, each with one request."""
 EVERY = 60.0
 """Seconds between two honest visitors, who come from an address each."""
-TICK = 0.1
+TICK = 0.2
 RETRY = 5.0
 """Seconds after which an honest visitor who was refused asks again."""
 START = 1e9

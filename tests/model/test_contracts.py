@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -25,10 +24,10 @@ SMALL = RunConfig(depth=5, width=16, heads=2, seq_len=8, batch=4, steps=3)
 
 
 @pytest.mark.slow
-def test_a_step_is_finite_at_every_depth() -> None:
-    for scheme, (depth, init) in product(SCHEMES.keys(), [(1, "gpt2"), (12, "xavier")]):
-        with case(scheme, depth, init):
-            config = SMALL.replace(scheme=scheme, depth=depth, init=init, steps=2)
+def test_a_step_of_one_block_is_finite() -> None:
+    for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
+        with case(scheme):
+            config = SMALL.replace(scheme=scheme, depth=1, init="gpt2", steps=2)
             steps = steps_of(config, record=())
             assert np.isfinite([(e.loss, e.grad_norm) for e in steps]).all() and len(steps) == 2
 
@@ -42,6 +41,7 @@ def with_gradients(config: RunConfig) -> tuple[set[str], list[set[str]]]:
     with model_seen() as models:
         for event in loop.train(config, record=()):
             if isinstance(event, Step):
+                assert np.isfinite([event.loss, event.grad_norm]).all()
                 named = models[0].named_parameters()
                 found.append({name for name, p in named if p.grad is not None and p.grad.any()})
     return {name for name, _ in models[0].named_parameters()}, found
@@ -60,7 +60,7 @@ RISING = {
 
 
 @pytest.mark.slow
-def test_every_parameter_learns_within_three_steps() -> None:
+def test_every_parameter_learns_within_three_finite_steps() -> None:
     for scheme in SCHEMES.keys():  # noqa: SIM118 (a registry)
         names, steps = with_gradients(SMALL.replace(scheme=scheme))
         inside = {name for name in steps[0] if name.startswith("blocks.")}

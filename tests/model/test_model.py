@@ -38,17 +38,18 @@ def test_every_scheme_has_a_twin_or_a_peer() -> None:
 
 @pytest.mark.slow
 def test_whole_model_is_its_twin(tiny: RunConfig) -> None:
-    """Of four blocks: Mix-LN has both kinds there. A norm that starts smaller is every norm once."""
+    """Mix-LN has both kinds in four blocks. A norm that starts smaller is every norm once."""
     smaller = [("lns_learned", norm) for norm in NORMS.keys()]  # noqa: SIM118
     for scheme, norm in {*pairs(TWINS, NORMS.keys()), *smaller}:
         with case(scheme, norm):
-            config = tiny.replace(scheme=scheme, norm=norm, activation="gelu", depth=4, steps=0)
+            depth = 4 if scheme == "mixln" else 2
+            config = tiny.replace(scheme=scheme, norm=norm, activation="gelu", depth=depth, steps=0)
             assert_is_its_twin(config)
 
 
 @pytest.mark.slow
 def test_whole_model_is_its_twin_with_attention_norms(tiny: RunConfig) -> None:
-    for scheme, (qk_norm, v_norm) in pairs(TWINS, [*product(QK_NORMS.keys(), V_NORMS.keys())], 3):
+    for scheme, (qk_norm, v_norm) in pairs(TWINS, [*product(QK_NORMS.keys(), V_NORMS.keys())], 1):
         with case(scheme, qk_norm, v_norm):
             assert_is_its_twin(tiny.replace(scheme=scheme, qk_norm=qk_norm, v_norm=v_norm))
 

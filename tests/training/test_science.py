@@ -30,8 +30,3 @@ def test_hero_post_stays_at_chance() -> None:
     assert found.started is not None
     assert loss == pytest.approx(found.started.chance, abs=0.02)
     assert found.verdict.kind == "at chance"
-
-
-def test_without_norms_pytorchs_init_trains() -> None:
-    found, _ = measured(RunConfig(scheme="none", init="torch"))
-    assert found.verdict.kind == "learned"

@@ -46,7 +46,7 @@ def test_deterministic(tiny: RunConfig) -> None:
     """Each kind of stream, and each task."""
     kinds = {scheme.streams: scheme.key for scheme in SCHEMES}.values()
     for scheme, task in [*product(kinds, ["markov"]), *product(["post"], LANGUAGE)]:
-        config = with_task(tiny, task).replace(scheme=scheme, dropout=0.1, steps=5)
+        config = with_task(tiny, task).replace(scheme=scheme, dropout=0.1, steps=3)
         with case(scheme, task):
             for a, b in zip(steps_of(config), steps_of(config), strict=True):
                 assert (a.loss, a.grad_norm, a.lr) == (b.loss, b.grad_norm, b.lr)

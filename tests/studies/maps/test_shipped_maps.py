@@ -20,13 +20,12 @@ from normviz.cli import ship
 from normviz.execution.cell import measure
 from normviz.home import shipped
 from normviz.runs.archive import load, save_cells
-from normviz.runs.shipped import adopt_cells, cell_keys
+from normviz.runs.shipped import adopt_cells, cell_keys, cells
 from normviz.runs.store import Store
 from normviz.studies.maps import grid_of, make, missing
 from normviz.studies.maps.layout import maps
 from normviz.studies.maps.link import standard
 from normviz.studies.maps.points import Point
-from normviz.studies.maps.points import read_points as points
 from normviz.studies.maps.results import GridResults
 from normviz.studies.maps.standard import MAPS, Standard
 from normviz.studies.maps.summary import by_place, edge_rows, frontier, trains
@@ -35,15 +34,23 @@ pytestmark = pytest.mark.slow
 Maps = Callable[[str], list[Point]]
 
 
+@pytest.fixture(scope="module")
+def modern(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store with the cells of one map."""
+    store = Store(tmp_path_factory.mktemp("maps"))
+    adopt_cells(store, {cell.key for cell in standard("modern").grid.cells})
+    return store
+
+
 def test_a_page_has_the_results_that_ship_without_a_store_of_them(
-    full: Store, tmp_path: Path
+    modern: Store, store: Store
 ) -> None:
     """The same as those of a store that has them, but for their time."""
-    grid, empty = standard("modern").grid, Store(tmp_path)
-    here, there = GridResults(empty, grid), GridResults(full, grid)
+    grid = standard("modern").grid
+    here, there = GridResults(store, grid), GridResults(modern, grid)
     here.refresh()
     there.refresh()
-    assert not here.missing and empty.done_keys() == set()
+    assert not here.missing and store.done_keys() == set() and missing(modern, grid) == []
     for one, other in zip(
         here.points, there.points, strict=True
     ):  # the store counts time from its epoch
@@ -52,50 +59,52 @@ def test_a_page_has_the_results_that_ship_without_a_store_of_them(
     assert here.curve(here.points[:3]) == there.curve(there.points[:3])
 
 
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A store with all shipped maps."""
-    store = Store(tmp_path_factory.mktemp("maps"))
-    adopt_cells(store)
-    return store
-
-
-def test_every_cell_of_a_standard_map_ships(full: Store) -> None:
+def test_every_cell_of_a_standard_map_ships() -> None:
     for key in MAPS.keys():  # noqa: SIM118 (a registry)
         with case(key):
             one = standard(key)
             assert one.grid.seeds >= 3
-            assert missing(full, one.grid) == []
             assert {cell.key for cell in one.grid.cells} <= cell_keys()
             assert grid_of(MAPS[key].words, RunConfig()).cells
             assert one.fields == (MAPS[key].across, MAPS[key].up)
 
 
-def test_every_cell_that_ships_is_a_result(full: Store) -> None:
-    every = [run for key in cell_keys() if (run := full.latest(key))]
-    stored_runs = full.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
-    assert len(every) == len(cell_keys()) == stored_runs
-    assert all(run.is_done for run in every)
-    assert list(load(_first(), full.done_keys())) == []
+def test_every_cell_that_ships_is_a_result() -> None:
+    found = set()
+    for path in [*_files("maps"), *_files("claims")]:
+        for it in load(path):
+            assert it.status in ("finished", "diverged"), (path.name, it.key)
+            found.add(it.key)
+    assert found == cell_keys()
 
 
-def test_one_cell_comes_without_the_others(store: Store, full: Store) -> None:
-    key = standard("xavier").grid.cells[7].key
+def test_one_cell_comes_without_the_others(store: Store, modern: Store) -> None:
+    key = standard("modern").grid.cells[7].key
     adopt_cells(store, {key})
     adopt_cells(store, {key})
     assert store.db.connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0] == 1
-    one, same = store.latest(key), full.latest(key)
+    one, same = store.latest(key), modern.latest(key)
     assert one is not None and same is not None
-    ours, theirs = store.recording(one), full.recording(same)
+    assert one.is_done and one.is_shipped and one.is_coarse
+    assert one.stays  # nobody deletes it
+    ours, theirs = store.recording(one), modern.recording(same)
     assert (ours.key, ours.verdict) == (theirs.key, theirs.verdict)
     np.testing.assert_array_equal(ours.steps.layers, theirs.steps.layers)
     adopt_cells(store, {"e2-0123456789abcdef"})  # nothing ships of it
+    assert list(load(_files("maps")[0], cell_keys())) == []
 
 
 @pytest.fixture(scope="module")
-def maps_of(full: Store) -> Maps:
+def maps_of(tmp_path_factory: pytest.TempPathFactory) -> Maps:
     """The points of a standard map, each read once."""
-    return cache(lambda key: points(full, standard(key).grid))
+    empty = Store(tmp_path_factory.mktemp("empty"))
+
+    def points(key: str) -> list[Point]:
+        results = GridResults(empty, standard(key).grid)
+        results.refresh()
+        return results.points
+
+    return cache(points)
 
 
 def of(found: list[Point], scheme: str) -> list[Point]:
@@ -131,8 +140,8 @@ def test_no_row_ends_at_the_largest_rate_tried_once_higher_ones_are(maps_of: Map
 
 
 def test_peri_ln_trains_in_every_cell_from_a_thousandth(maps_of: Maps) -> None:
-    cells = by_place(standard("torch").grid, of(maps_of("torch"), "peri"))
-    at_least = [seeds for seeds in cells.values() if seeds[0].cell.config.lr >= 1e-3]
+    places = by_place(standard("torch").grid, of(maps_of("torch"), "peri"))
+    at_least = [seeds for seeds in places.values() if seeds[0].cell.config.lr >= 1e-3]
     assert len(at_least) == 30
     assert all(trains(seeds) for seeds in at_least)
     assert all(one.trains for seeds in at_least for one in seeds)
@@ -147,20 +156,17 @@ def test_with_rmsnorm_and_qk_norm_the_placement_decides_the_rate(maps_of: Maps) 
     assert drawn.columns == ("Pre-LN", "Post-LN", "Peri-LN", "Res-post-norm", "DeepNorm")
 
 
-def test_a_shipped_cell_is_what_training_gives(full: Store) -> None:
+def test_a_shipped_cell_is_what_training_gives() -> None:
     """Up to rounding, which differs between machines and grows in the steps."""
     config = RunConfig(scheme="post", init="torch", depth=2, lr=3e-3, steps=150)
-    run = full.latest(config.key)
-    assert run is not None and run.is_shipped and run.is_coarse
-    assert run.stays  # nobody deletes it
-    steps, fresh = full.steps(run), losses(config)
-    np.testing.assert_allclose(steps.loss, fresh, rtol=5e-3)
-    assert steps.loss[:5].tolist() == pytest.approx(fresh[:5], rel=1e-5)
-    assert steps.layer_steps[[0, -1]].tolist() == [0, 149]
+    ((ships,), fresh) = cells({config.key}), losses(config)
+    np.testing.assert_allclose(ships.losses, fresh, rtol=5e-3)
+    assert ships.losses[:5].tolist() == pytest.approx(fresh[:5], rel=1e-5)
+    assert ships.steps.layer_steps[[0, -1]].tolist() == [0, 149]
 
 
-def _first() -> Path:
-    return sorted((shipped("assets") / "maps").glob("*.npz"))[0]
+def _files(folder: str) -> list[Path]:
+    return sorted((shipped("assets") / folder).glob("*.npz"))
 
 
 @pytest.mark.usefixtures("here")

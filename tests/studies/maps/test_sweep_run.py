@@ -50,7 +50,7 @@ def test_cells_are_bitwise_what_train_gives_and_a_second_start_runs_only_what_is
     for lr in (1e-3, 1e-2):
         keep(store, SHORT.replace(lr=lr), "sweep")
     grid = small()
-    assert {news.cell.config.scheme for news in done(store, grid)} == {"post"}
+    assert {news.cell.config.scheme for news in done(store, grid, 1)} == {"post"}
     for cell in grid.cells:
         run = store.latest(cell.key)
         assert run is not None
@@ -61,6 +61,7 @@ def test_cells_are_bitwise_what_train_gives_and_a_second_start_runs_only_what_is
     assert all(isinstance(news, Reused) for news in again) and len(again) == 4
 
 
+@pytest.mark.usefixtures("here")
 def test_a_page_sees_what_a_terminal_trains(store: Store) -> None:
     grid = small()
     keys = [cell.key for cell in grid.cells]
@@ -155,6 +156,7 @@ def test_cells_do_not_bury_a_visitors_own_runs(store: Store) -> None:
     assert store.delete(cell) is None
 
 
+@pytest.mark.usefixtures("here")
 def test_ctrl_c_inside_the_write_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,23 +257,18 @@ for news in sweep(Store(Path(sys.argv[1])), grid, 2):
 """
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_ctrl_c_and_a_kill_keep_every_cell_that_has_ended(
-    tmp_path: Path, ending: signal.Signals
-) -> None:
-    """And leave no process behind."""
+def test_a_kill_keeps_every_cell_that_has_ended(tmp_path: Path) -> None:
+    """And leaves no process behind."""
     settings = SHORT.model_dump(exclude={"steps", "lr"})
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     driver = subprocess.Popen(
         [sys.executable, "-c", TOLD, str(tmp_path), repr(settings)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    signal.signal(signal.SIGINT, handler)
     with driver:
         assert driver.stdout is not None
         first = driver.stdout.readline()
         children = workers(driver.pid)
-        driver.send_signal(ending)
+        driver.kill()
         rest = driver.communicate(timeout=60)[0]
     told = [first, *rest.splitlines()]
     store = Store(tmp_path)

@@ -116,10 +116,8 @@ def update_ratio(scene: Scene) -> list[float]:
 
 
 def mean_cosine(x: Tensor) -> float:
-    B, T, _ = x.shape
-    pairs = [(b, i, j) for b in range(B) for i in range(T) for j in range(T) if i != j]
-    cosines = [torch.cosine_similarity(x[b, i], x[b, j], dim=0, eps=0.0) for b, i, j in pairs]
-    return float(torch.stack(cosines).mean())
+    cosines = torch.cosine_similarity(x[:, :, None], x[:, None], dim=-1, eps=0.0)
+    return float(cosines[:, ~torch.eye(x.shape[1], dtype=torch.bool)].mean())
 
 
 def token_cosine(scene: Scene) -> list[float]:
