@@ -33,6 +33,7 @@ LOOP = """
 model(*batch(0))[1].backward(); optimizer.step(); optimizer.zero_grad()
 watch.flush()
 """
+SMALLER = "depth=2, width=16, heads=2, steps=20"
 MB = 2**20
 
 
@@ -104,10 +105,12 @@ def test_a_result_without_steps_is_a_sentence(pre: Result) -> None:
 def jupyter(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[nbformat.NotebookNode, list[list[str]]]:
-    """The example notebook and a watch, after one kernel has run both; and what the watch's cell showed
-    after each message of the kernel."""
+    """The example notebook with smaller runs and a watch, after one kernel has run both; and what the watch's
+    cell showed after each message of the kernel."""
     folder = tmp_path_factory.mktemp("jupyter")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("RunConfig(", f"RunConfig({SMALLER}, ")
     notebook.cells += [nbformat.v4.new_code_cell(text) for text in (WATCH, LOOP)]
     client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}})
     seen: list[list[str]] = []
@@ -154,31 +157,19 @@ def draws(view: Page, frame: int, words: str) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_the_example_notebook_runs_in_jupyter_and_shows_its_charts(
-    browser: Browser, tmp_path: Path, jupyter: tuple[nbformat.NotebookNode, list[list[str]]]
-) -> None:
-    notebook, _ = jupyter
-    code = [at for at, cell in enumerate(notebook.cells[:-2]) if cell.cell_type == "code"]
-    outputs = [out for at in code for out in notebook.cells[at].outputs]
-    printed = "".join(out.text for out in outputs if "text" in out)
-    assert "Pre-LN:  learned" in printed and "Post-LN: at chance" in printed
-    players = [html for at in code for html in frames(notebook, at) if "<iframe" in html]
-    assert len(players) == 2
-    with opened(browser, tmp_path, players) as view:
-        draws(view, 0, "Pre-LN")
-        draws(view, 1, "Post-LN")
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-def test_charts_of_a_watch_move_while_it_trains_and_stay_in_the_saved_notebook(
+def test_charts_of_the_example_and_of_a_watch_that_trains_stand_in_the_notebook(
     browser: Browser, tmp_path: Path, jupyter: tuple[nbformat.NotebookNode, list[list[str]]]
 ) -> None:
     notebook, seen = jupyter
+    cells = range(len(notebook.cells) - 2)
+    players = [html for at in cells for html in frames(notebook, at) if "<iframe" in html]
+    assert len(players) == 2
     saved = frames(notebook, -2)
     posts = [shown for shown in seen if len(shown) == 2 and "postMessage" in shown[1]]
     assert posts, "the first recorded step was posted while the cell ran"
     assert "postMessage" not in saved[1] and "Step" in saved[0]
-    for html in (posts[0], saved):
-        with opened(browser, tmp_path, html) as view:
-            draws(view, 0, "Model, Pre-LN loss 2.63")
+    with opened(browser, tmp_path, [players[0], *posts[0]]) as view:
+        draws(view, 0, "Pre-LN")
+        draws(view, 1, "Model, Pre-LN loss 2.63")
+    with opened(browser, tmp_path, saved) as view:
+        draws(view, 0, "Model, Pre-LN loss 2.63")

@@ -34,7 +34,6 @@ KINDS: dict[str, tuple[str, str, dict[str, int], str | None]] = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Config", GPT2, "pre"),
     "llama": ("LlamaForCausalLM", "LlamaConfig", GROUPED, "pre"),
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", GROUPED, "sandwich"),
-    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED, "resp"),
     "bert": ("BertModel", "BertConfig", SIZES, "post"),
 }
 """Class, configuration, and placement. BERT is saved without a head."""

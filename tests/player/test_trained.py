@@ -118,7 +118,7 @@ def curves() -> Iterator[np.ndarray]:
     """Losses of every kind of end, with noise of every size; some near the limits of the rules: half of the
     way to a floor of 0 or 1, a slope of half of STILL, residuals that go together, one loss far off."""
     rng, chance = np.random.default_rng(7), 3.319
-    for i in range(2400):
+    for i in range(1200):
         n = int(rng.integers(3, 300))
         t = np.linspace(0, 1, n)
         shape = [
