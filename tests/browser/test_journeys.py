@@ -407,11 +407,12 @@ def charts_move_in_place(page: Page) -> None:
     wait_for(lambda: step(page) > at)  # the cursor follows the training
     before, seen = page.evaluate(count), set[str]()
     domain = "document.querySelector('.nv-root').player.charts.loss.view.scale('x').domain()"
-    page.locator(".nv-loss canvas").hover()
     page.keyboard.down("Control")
 
     def zooms() -> bool:
         """A chart that is being drawn takes no turn of the wheel; its visitor turns it again."""
+        left, top, right, low = box(page, ".nv-loss canvas")
+        page.mouse.move((left + right) / 2, (top + low) / 2)
         page.mouse.wheel(0, -400)
         page.wait_for_timeout(500)
         return page.evaluate(domain)[1] < 19_999
