@@ -107,7 +107,8 @@ def test_a_phone(browser: Browser, address: str) -> None:
         wait_for(lambda: page.evaluate("document.querySelector('.stMain').scrollTop") == 0)
 
         menu, side = page.get_by_test_id("stExpandSidebarButton"), page.get_by_test_id("stSidebar")
-        link = f"{address}/?v=1&lanes=1&scheme=post&steps=20000&init_seed=375"
+        lanes = [RunConfig(scheme=key, steps=20_000, init_seed=375) for key in ("pre", "post")]
+        link = f"{address}/?{encode(lanes)}"
         # Both shut the menu.
         for leave in (side.locator("a[href$='tour']").tap, lambda: opened(page, link, charts=0)):
             idle(page)
@@ -124,7 +125,7 @@ def test_a_phone(browser: Browser, address: str) -> None:
         assert box(page, ".sheet summary")[2] <= box(page, ".st-key-stop button")[0]
         assert box(page, ".st-key-stop button")[2] <= left, "a second tap on Train ends nothing"
         press(page, "stop")
-        wait_for(lambda: chip(page, 0).startswith("stopped after"))
+        wait_for(lambda: all(chip(page, i).startswith("stopped after") for i in (0, 1)))
 
         page.goto(f"{address}/?story=2")
         stands(page, 2)

@@ -84,10 +84,9 @@ def server(
     words: Sequence[str] = ("app", "--no-browser", "--host", "127.0.0.1"),
     program: Sequence[str] = (sys.executable, "-m", "normviz"),
     cwd: Path | None = None,
-    port: int | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`normviz app`, on a free port unless one is named; yields its address and its process."""
-    port = port or free_port()
+    """`normviz app` on a free port; yields its address and its process."""
+    port = free_port()
     process = subprocess.Popen(
         [*program, *words, "--port", str(port), "--data", str(home)],
         stdout=subprocess.DEVNULL, start_new_session=True, cwd=cwd,
@@ -146,22 +145,17 @@ def browser() -> Iterator[Browser]:
         yield it
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of `served`."""
+    """The data folder of `address`."""
     return tmp_path_factory.mktemp("store")
 
 
-@pytest.fixture(scope="module")
-def served(data: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """One server for all tests of a file: its address and its process."""
-    with server(data) as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def address(served: tuple[str, object]) -> str:
-    return served[0]
+@pytest.fixture(scope="session")
+def address(data: Path) -> Iterator[str]:
+    """One server for all tests of this process that do not need an empty store."""
+    with server(data) as (url, _):
+        yield url
 
 
 def wait_for(done: Callable[[], object], seconds: float = PATIENCE_MS / 1000) -> None:
