@@ -41,7 +41,7 @@ from normviz.studies.maps.link import ask
 
 pytestmark = pytest.mark.browser
 
-TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30, init_seed=90)
+TINY = RunConfig(depth=2, width=16, heads=2, seq_len=8, batch=4, steps=30)
 PAGES = (
     "maps",
     "claims",
@@ -183,9 +183,32 @@ def fits(page: Page) -> None:
     wait_for(lambda: page.evaluate(beyond) == [])
 
 
-def test_from_a_map_to_a_tidy_history(browser: Browser, address: str, data: Path) -> None:
-    """A cell and an advice open their duels, a map fills, a number is worked out by hand, letters act, and a
-    run is deleted."""
+def test_letters(browser: Browser, address: str) -> None:
+    """They are shown and act, or are off, also after a reload; the end of a run is read out."""
+    with visit(browser, address) as page:
+        page.goto(f"{address}/?{encode([TINY])}")
+        idle(page)
+        assert text_now(page, ".page-status") == "", "nothing is read out when a page opens"
+        letter = page.locator(".st-key-train kbd").first
+        letter.wait_for()
+        page.get_by_text("Keyboard shortcuts").click()
+        letter.wait_for(state="detached")
+        wait_for(lambda: [one for one in page.context.cookies() if one.get("value") == "off"])
+        page.reload()
+        idle(page)
+        wait_for(lambda: not page.locator(".st-key-shortcuts input").is_checked())
+        page.locator("h1").click()
+        page.keyboard.press("t")
+        page.get_by_text("Keyboard shortcuts").click()
+        letter.wait_for()
+        assert "not trained yet" in page.locator(".st-key-card_0").inner_text()
+        page.locator("h1").click()
+        page.keyboard.press("t")
+        wait_for(lambda: text_now(page, ".page-status").startswith("A Pre-LN: learned"))
+
+
+def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str) -> None:
+    """By a click on a cell, and by the link of the advice."""
     with visit(browser, address, {"width": 1280, "height": 900}) as page:
         charts = ".st-key-maps .stVegaLiteChart canvas"
         page.goto(f"{address}/maps")
@@ -209,16 +232,34 @@ def test_from_a_map_to_a_tidy_history(browser: Browser, address: str, data: Path
         wait_for(lambda: "learned" in chip(page, 0))
         assert "depth=16" in page.url
 
-        fill_a_map(page, address)
+
+def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
+    """A map that fills, a number that is worked out by hand, runs that are deleted."""
+    with visit(browser, address, {"width": 1280, "height": 900}) as page:
+        small = {"scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
+                 "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
+        page.goto(f"{address}/maps?{ask(small, 'depth', 'lr').query()}")
+        idle(page)
+        page.locator(".st-key-maps canvas").nth(1).wait_for()
+        page.evaluate(MARKED)
+        press(page, "fill")
+        page.locator(".st-key-stop_fill, .st-key-map_state .stProgress").first.wait_for()
+        page.locator(".st-key-fill").wait_for(state="detached")
+        wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
+        page.locator(".map-legend").wait_for()
+        idle(page)
+        assert page.evaluate(MOVED) == [0, 0], "the maps stay where they are"
+
         from_menu(page, "Learn", "By hand")
         sheet = page.locator(".st-key-hand_sheet_batchnorm .hand-sheet")
         page.locator(".st-key-matrix_batchnorm td[data-at='3,2']").first.click()
         sheet.get_by_text("(2 + 0 + 4 − 2) / 4 = 1").wait_for()
         wait_for(lambda: "row=3&feature=2" in address_of(page))
 
-        page.goto(f"{address}/?{encode([TINY])}")
-        train_by_a_letter(page)
         store = Store(data)
+        page.goto(f"{address}/?v=1&lanes=1&scheme=peri&depth=2&steps=30&init_seed=90")
+        press(page, "train")
+        wait_for(lambda: "loss" in chip(page, 0))
         (run,) = (it.id for it in runs(store, 90))
         page.get_by_role("link", name="History").click()
         page.locator(f".st-key-pick_{run} input").press("Space")
@@ -233,45 +274,6 @@ def test_from_a_map_to_a_tidy_history(browser: Browser, address: str, data: Path
         press(page, "delete_sure")
         page.get_by_text("Deleted 1 run.").wait_for()
         assert store.run(run) is None
-
-
-def fill_a_map(page: Page, address: str) -> None:
-    """The maps stay where they are."""
-    small = {"scheme": "pre,post", "depth": "1,2", "lr": "0.001,0.01", "width": "16", "heads": "2",
-             "seq_len": "8", "batch": "4", "steps": "100"}  # fmt: skip
-    page.goto(f"{address}/maps?{ask(small, 'depth', 'lr').query()}")
-    idle(page)
-    page.locator(".st-key-maps canvas").nth(1).wait_for()
-    page.evaluate(MARKED)
-    press(page, "fill")
-    page.locator(".st-key-stop_fill, .st-key-map_state .stProgress").first.wait_for()
-    page.locator(".st-key-fill").wait_for(state="detached")
-    wait_for(lambda: page.locator(".st-key-stop_fill").count() == 0)
-    page.locator(".map-legend").wait_for()
-    idle(page)
-    assert page.evaluate(MOVED) == [0, 0]
-
-
-def train_by_a_letter(page: Page) -> None:
-    """Letters are shown and act, or are off, also after a reload; the end of a run is read out."""
-    idle(page)
-    assert text_now(page, ".page-status") == "", "nothing is read out when a page opens"
-    letter = page.locator(".st-key-train kbd").first
-    letter.wait_for()
-    page.get_by_text("Keyboard shortcuts").click()
-    letter.wait_for(state="detached")
-    wait_for(lambda: [one for one in page.context.cookies() if one.get("value") == "off"])
-    page.reload()
-    idle(page)
-    wait_for(lambda: not page.locator(".st-key-shortcuts input").is_checked())
-    page.locator("h1").click()
-    page.keyboard.press("t")
-    page.get_by_text("Keyboard shortcuts").click()
-    letter.wait_for()
-    assert "not trained yet" in page.locator(".st-key-card_0").inner_text()
-    page.locator("h1").click()
-    page.keyboard.press("t")
-    wait_for(lambda: text_now(page, ".page-status").startswith("A Pre-LN: learned"))
 
 
 def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
@@ -290,7 +292,7 @@ def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
         )
     with visit(browser, address) as page:
         names += f"&{quote('http://evil.example/login', safe='')}=1&www.evil.example=1"
-        for link in (f"claims?claim={words[0]}", f"?v=1&{values}&{names}"):
+        for link in (f"?v=1&{values}", f"claims?claim={words[0]}", f"?v=1&{names}"):
             page.goto(f"{address}/{link}")
             page.wait_for_selector("[data-testid=stAlert]")
             idle(page)
@@ -303,7 +305,7 @@ def test_a_hostile_visitor(browser: Browser, address: str, data: Path) -> None:
         assert page.get_by_role("link", name="Open in NormViz").count() == 0
         page.goto(f"{address}/?{encode([config])}")
         page.wait_for_selector("text=failed after")
-        page.get_by_role("link", name="History").click()
+        page.goto(f"{address}/runs")
         page.wait_for_selector(f".st-key-run_row_{run}")
         page.locator(".st-key-runs_search input").fill(SCRIPTS[0])
         page.locator(".st-key-runs_search input").press("Enter")
