@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -12,15 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from normviz.cli.bench_server import free_port
+from normviz.lessons.tour import STEPS
+from normviz.runs import Run
+from normviz.runs.store import Store
 
 CHROMIUM = next(
     (path for it in ("chromium-headless-shell", "chromium") if (path := shutil.which(it))),
@@ -158,7 +164,7 @@ def wait_for(done: Callable[[], object], seconds: float = PATIENCE_MS / 1000) ->
     while not done():
         if time.monotonic() > until:
             raise TimeoutError("waited in vain")
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def opened(page: Page, address: str, charts: int = 3) -> Page:
@@ -232,3 +238,133 @@ def barriers(
         if not found or time.monotonic() > until:
             return found
         time.sleep(0.5)
+
+
+LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 375, "height": 812}
+IDLE = """document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
+  && document.querySelector(".page-status")"""
+HEADINGS = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
+  .filter((one) => one.checkVisibility()).map((one) => Number(one.tagName[1]))"""
+SHIFTS = """window.shift = 0; window.moves = []; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) {
+    window.shift += entry.value;
+    for (const { node, previousRect: from, currentRect: to } of entry.sources)
+      window.moves.push(`${entry.value.toFixed(3)}: ` +
+        `${(node?.closest?.('[class*="st-key-"]') ?? node)?.className}, ` +
+        `top ${from.y} to ${to.y}, height ${from.height} to ${to.height}`);
+  }
+}).observe({ type: "layout-shift", buffered: true });"""
+MOST_SHIFT = 0.1
+"""Layout shift up to which a page opens well, as Web Vitals have it."""
+
+
+def moved(page: Page) -> list[str]:
+    """What moved since the page was opened, where it is more than MOST_SHIFT in all."""
+    return page.evaluate(f"window.shift > {MOST_SHIFT} ? window.moves : []")
+
+
+@contextmanager
+def visit(browser: Browser, address: str = "", size: Any = LAPTOP, **look: Any) -> Iterator[Page]:
+    """A tab of a browser that knows nothing of earlier ones. At the end it must have printed no error, shown
+    no traceback, run no script of a stranger, and, with `address`, asked no other host."""
+    with browser.new_context(viewport=size, accept_downloads=True, **look) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.add_init_script(SHIFTS)
+        said, asked = list[str](), list[str]()
+        # Streamlit looks for its server below a page's address first, and is told 404.
+        page.on(
+            "console",
+            lambda it: (
+                it.type == "error"
+                and "/_stcore/" not in it.location["url"]
+                and "net::ERR_" not in it.text  # where a test takes the network or the server away
+                and said.append(it.text)
+            ),
+        )
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda it: (said.append(it.message), it.dismiss()))
+        page.on("request", lambda it: asked.append(it.url))
+        page.on("websocket", lambda it: asked.append(it.url))
+        yield page
+        assert not said
+        assert page.locator(".stException").count() == 0
+        assert page.evaluate("window.pwned") is None
+        assert not address or (asked and not other_hosts(asked, address))
+
+
+def idle(page: Page) -> None:
+    """Until no script of the page runs, which may still draw a widget anew."""
+    page.wait_for_function(IDLE)
+
+
+def press(page: Page, key: str) -> None:
+    page.locator(f".st-key-{key} button:visible").first.click()
+
+
+def progress(page: Page) -> str:
+    return text_now(page, ".nv-progress:not([hidden]) span")
+
+
+def step(page: Page) -> int:
+    return int(text_now(page, ".nv-step output") or -1)
+
+
+def box(page: Page, selector: str) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of the first visible match."""
+    found = page.locator(f"{selector} >> visible=true").first.bounding_box()
+    assert found is not None, selector
+    return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
+
+
+def bottom(page: Page, selector: str) -> float:
+    return box(page, selector)[3]
+
+
+def at(place: Locator, x: float, y: float) -> Any:
+    """A point of a chart, as shares of its width and height."""
+    found = place.bounding_box()
+    assert found
+    return {"x": found["width"] * x, "y": found["height"] * y}
+
+
+def runs(store: Store, seed: int) -> list[Run]:
+    rows = store.db.connection.execute("SELECT id FROM runs ORDER BY id").fetchall()
+    return [run for (it,) in rows if (run := store.run(it)) and run.config.init_seed == seed]
+
+
+def untrained_without_a_jump(page: Page) -> None:
+    """A link that nobody has run: no picture covers the page until it is whole."""
+    idle(page)
+    page.wait_for_function("!document.querySelector('.stMain [data-testid=stSkeleton]')")
+    page.locator(".st-key-live").get_by_text("Press Train").wait_for()
+    assert moved(page) == []
+
+
+def stands(page: Page, number: int) -> None:
+    """Wait until a step is on the page, its charts too, and answer its question."""
+    here, strip = STEPS[number - 1], page.locator(".st-key-story")
+    strip.get_by_text(here.title, exact=True).wait_for()
+    if here.question:
+        page.locator(".st-key-guess_1 button").focus()
+        page.keyboard.press("Enter")
+        strip.get_by_text(re.compile("^(Right|Not quite)")).wait_for()
+    wait_for(lambda: page.locator(".st-key-live canvas").count() >= 2 + len(here.lanes()))
+    strip.get_by_text(re.compile("1 seed each")).wait_for()
+    wait_for(lambda: page.locator(".nv-probe").input_value() == here.probe)
+
+
+def has_no_barrier(page: Page, both: bool = True) -> None:
+    """axe finds nothing on the page in its theme, nor, for `both`, any colour that is hard to read in
+    the other one; headings skip no level."""
+    page.mouse.move(0, 0)  # a tooltip lies outside of all landmarks
+    idle(page)
+    levels = page.evaluate(HEADINGS)
+    assert levels.count(1) == ("embed" not in page.url), (page.url, levels)
+    assert all(b - a <= 1 for a, b in pairwise(levels)), (page.url, levels)
+    assert barriers(page) == [], page.url
+    if not both:
+        return
+    changes_theme(page)
+    assert barriers(page, only="color-contrast") == [], page.url
