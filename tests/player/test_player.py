@@ -172,7 +172,8 @@ def test_the_joined_script_holds_every_module_and_leaves_one_name() -> None:
 def test_in_node() -> None:
     plan, files = json.dumps(walk(RunConfig(depth=3))), sorted(map(str, TESTS.glob("*.test.js")))
     done = subprocess.run(
-        [NODE, "--test", "--experimental-test-isolation=none", *files], capture_output=True, text=True, check=False,
+        [NODE, "--test", "--experimental-test-isolation=none", *files],
+        capture_output=True, text=True, check=False,
         env={**os.environ, "NORMVIZ_WALK": plan},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
