@@ -317,7 +317,7 @@ def test_train_pause_rate_and_stop(browser: Browser, address: str, data: Path) -
     # The larger its batches the fewer points a live chart draws.
     slow = RunConfig(init_seed=999, steps=20_000, batch=32)
     lanes, store = [slow.replace(scheme=scheme) for scheme in ("pre", "post")], Store(data)
-    with visit(browser, address) as page:
+    with visit(browser, address, is_cut=True) as page:
         opened(page, f"{address}/?{encode(lanes)}", charts=0)
         press(page, "train")
         wait_for(lambda: "steps/s" in progress(page))

@@ -207,11 +207,22 @@ def test_letters(browser: Browser, address: str) -> None:
         wait_for(lambda: text_now(page, ".page-status").startswith("A Pre-LN: learned"))
 
 
-def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str) -> None:
-    """By a click on a cell, and by the link of the advice."""
+def test_from_the_guide_and_from_a_map_to_a_duel(browser: Browser, address: str) -> None:
+    """By the link of the advice, and by a click on a cell. With nothing cached the guide opens without a
+    jump."""
     with visit(browser, address, {"width": 1280, "height": 900}) as page:
+        page.goto(f"{address}/choose")
+        advice = page.get_by_role("link", name=re.compile("Compare .* in a duel"))
+        advice.wait_for()
+        idle(page)
+        assert moved(page) == []
+        advice.click()
+        page.wait_for_selector(".st-key-live canvas")
+        wait_for(lambda: "learned" in chip(page, 0))
+        assert "depth=16" in page.url
+
+        page.get_by_role("link", name="Maps").first.click()
         charts = ".st-key-maps .stVegaLiteChart canvas"
-        page.goto(f"{address}/maps")
         page.wait_for_function(f"document.querySelectorAll('{charts}').length == 3")
         idle(page)
         # The plot begins right of the labels and ends at the right edge; it is 46 pixels a row high.
@@ -225,12 +236,6 @@ def test_from_a_map_and_from_the_guide_to_a_duel(browser: Browser, address: str)
         wait_for(lambda: "scheme=" in address_of(page) and "learned" in chip(page, 0))
         (shown,) = decode(urlsplit(address_of(page)).query).lanes
         assert (shown.scheme, shown.depth, shown.lr) == ("post", 4, 0.003)
-
-        page.get_by_role("link", name="Choose").first.click()
-        page.get_by_role("link", name=re.compile("Compare .* in a duel")).click()
-        page.wait_for_selector(".st-key-live canvas")
-        wait_for(lambda: "learned" in chip(page, 0))
-        assert "depth=16" in page.url
 
 
 def test_measure_fill_and_tidy(browser: Browser, address: str, data: Path) -> None:
