@@ -157,7 +157,8 @@ CLAIMS = (
         "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the rate of five "
         "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
         "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
-        "initialisation, DeepNorm its own with Xavier, so placement and initialisation are not told apart: "
+        "initialisation, DeepNorm its own factors on Xavier's matrices, so placement and initialisation are "
+        "not told apart: "
         "in E7 Post-LN with Xavier ends higher than Pre-LN. Whether DeepNorm trains as stably as Pre-LN is "
         "not asked.",
         Curve("lr", HELD_OUT, log_y=False),

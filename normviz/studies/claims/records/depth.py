@@ -161,8 +161,8 @@ CLAIMS = (
         "block to the power of {start_power} at step 0 and {pre_power} after 150 steps at a rate of 0.001 "
         "without warm-up. An exponential "
         "misfits it {start_exp} and {pre_exp} times as much as a power law (squared error of the "
-        "logarithm). Over models of 6 to 48 blocks the exponent is {start} at step 0 and {pre} after "
-        "training.",
+        "logarithm). Over models of 6 to 48 blocks, as in the figure, the exponent is {start} at step 0 and "
+        "{pre} after training.",
         Curve("depth", END),
         (
             Theory("L", "from Pre-LN's first point: branches of constant variance",
@@ -446,8 +446,8 @@ CLAIMS = (
         "chance is 3.32, a higher loss is shown as chance, and half of the way to the floor is 2.21. "
         "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN "
         "at {post}, Pre-LN at {pre}. All have the rate and warm-up that were chosen with DeepNorm on a "
-        "seed that does not judge. Post-LN and Pre-LN start from Xavier, DeepNorm from its own smaller "
-        "matrices.",
+        "seed that does not judge. No other rate was run. Post-LN and Pre-LN start from Xavier, DeepNorm "
+        "from its own smaller matrices.",
         Strip("final loss (nats)"),
         changed="Runs had 150 steps, and 3 % below chance counted as trained. With 600 steps at a rate of "
         "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Rate and warm-up were "

@@ -117,7 +117,7 @@ CLAIMS = (
         "the number of blocks. Over models of 6 to 96 blocks, what all blocks add grows as L to the power "
         "of {power}. The lemma is about an expectation, so the rule asks for the mean over the "
         "initialisations. It assumes an input of variance 1; ours has 1.25, so the band is compared with "
-        "the variance that the blocks add.",
+        "the variance that the blocks add. The figure shows the model of 96 blocks.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",

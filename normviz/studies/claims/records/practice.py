@@ -263,19 +263,20 @@ CLAIMS = (
         "the heads and the sequences, in the block where it is greatest, is {pre_sink}, {post_sink}, "
         "{peri_sink}, {resp_sink} and {swiglu_sink}; uniform attention would give 0.10. A value is called "
         "massive from about 1000 times the median. Single heads were not read. The texts have no token that "
-        "marks a beginning. Neither arises at this size, so that in large models Pre-LN lets both occur "
-        "together is not tested.",
+        "marks a beginning. No massive value arises at this size, and no sink in the mean over the heads, "
+        "so that in large models Pre-LN lets both occur together is not tested.",
         Strip("largest value of the stream over the median", tuple(f"{arm}_max" for arm in OUTLIERS),
               log_y=True),
         open_=(("pre", {}), ("post", {}), ("peri", {}), ("swiglu", {})),
-        changed="The sentence said that both occur together because of Pre-LN; since neither arises here, "
+        changed="The sentence said that both occur together because of Pre-LN; since neither was seen here, "
         "that it is of a small model was said after a first result.",
         question="stream",
         finding=(
             "fftn",
-            "Neither arises with 6 blocks of width 64: Pre-LN's largest value is {pre_max} times the "
-            "median, Post-LN's {post_max}, and the heads' mean attention on the first token is {pre_sink} "
-            "and {post_sink}, less than uniform. Whether both occur together because of Pre-LN is not "
+            "With 6 blocks of width 64 no massive value arises: Pre-LN's largest is {pre_max} times the "
+            "median, Post-LN's {post_max}. The attention on the first token, in the mean over the heads, is "
+            "{pre_sink} and {post_sink}, less than uniform; whether a single head has a sink was not read. "
+            "Whether both occur together because of Pre-LN is not "
             "tested.",
         ),
     ),

@@ -224,7 +224,8 @@ CLAIMS = (
         ),
         "The logits' standard deviation grows as L to the power of {power}: on average a little steeper "
         "than a square root, within the rule's band of 0.4 to 0.6. The first loss lies {few} above "
-        "ln V with 6 blocks and {many} with 96; with the final norm {pre}.",
+        "ln V with 6 blocks and {many} with 96; with the final norm and 96 blocks {pre}. The dashed line is "
+        "sqrt(L), to which sqrt(1 + cL) comes for large L.",
         Curve("depth", STD),
         (Theory("sqrt(L)", "from the first point; branches of equal variance",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
