@@ -11,7 +11,6 @@ from ..catalog import PROBES
 from ..charts.base import Spec
 from ..charts.palette import LaneStyle, paper
 from ..lessons.anatomy.large import large
-from ..observed import label
 from ..player.message import Axes, ChartOptions, axes, specs
 from ..runs.headline import headline
 from ..runs.lane import Lane
@@ -63,11 +62,14 @@ def _charts(lanes: Sequence[Lane], dark: bool) -> dict[str, Spec]:
 
 def outcome(lanes: Sequence[Lane]) -> str:
     """What came of each lane, in words."""
-    return " ".join(f"{_heading(lane)}: {lane.verdict}." for lane in lanes)
+    return " ".join(
+        f"{name}: {lane.verdict}." for name, lane in zip(_headings(lanes), lanes, strict=True)
+    )
 
 
-def _heading(lane: Lane) -> str:
-    return f"{lane.letter} {label(lane.config)}"
+def _headings(lanes: Sequence[Lane]) -> list[str]:
+    """The lanes' names, which say what differs between them."""
+    return [" ".join(lane.name.split()) for lane in with_names(lanes)]
 
 
 # The picture for chats and feeds.
@@ -85,9 +87,10 @@ def _card(lanes: Sequence[Lane]) -> str:
     engines = [engine for lane in lanes for engine in lane.engines]
     head, settings, *by = caption([lane.config for lane in lanes], engines)
     lines = [_text(head, TOP - 12, 46, INK, 600)]
-    for i, (lane, style) in enumerate(zip(lanes, charts.styles_of(lanes), strict=True)):
+    shown = zip(_headings(lanes), lanes, charts.styles_of(lanes), strict=True)
+    for i, (name, lane, style) in enumerate(shown):
         at = TOP + LINE * (i + 1)
-        lines.append(_text(f"{_heading(lane)}  {lane.verdict}", at, 25, INK))
+        lines.append(_text(f"{name}  {lane.verdict}", at, 25, INK))
         lines.append(
             f'<rect x="{EDGE - 20}" y="{at - 22}" width="8" height="28" fill="{style.color}"/>'
         )
@@ -192,8 +195,8 @@ def still(
     shows another quantity than the picture, of which the loss does not depend."""
     shown = list(zip(lanes, charts.styles_of(lanes), strict=True))
     verdicts = "".join(
-        f'<p style="border-color: {style.color}"><b>{escape(_heading(lane))}</b> {escape(lane.verdict)}</p>'
-        for lane, style in shown
+        f'<p style="border-color: {style.color}"><b>{escape(name)}</b> {escape(lane.verdict)}</p>'
+        for name, (lane, style) in zip(_headings(lanes), shown, strict=True)
     )
     names = {
         "loss": "Training loss",

@@ -104,8 +104,9 @@ def in_file(scheme: str) -> str:
     return re.sub(r"[^\w.-]+", "-", scheme)[:LONGEST]
 
 
-def settings(lanes: Sequence[Settings]) -> str:
-    """What the runs were trained with, in words, with every value where lanes differ."""
+def settings(lanes: Sequence[Settings], repeats: Sequence[Settings] = ()) -> str:
+    """What the runs were trained with, in words, with every value where lanes differ, and the seeds of their
+    repeats."""
     configs = [lane for lane in lanes if isinstance(lane, RunConfig)]
     if len(configs) < len(lanes):
         each = dict.fromkeys(f"{lane.depth} blocks, width {lane.width}" for lane in lanes)
@@ -126,12 +127,16 @@ def settings(lanes: Sequence[Settings]) -> str:
         words.format(" / ".join(dict.fromkeys(shown(name, getattr(c, name)) for c in configs)))
         for name, words in named.items()
     ]
-    return ", ".join((*each, " / ".join(dict.fromkeys(map(seeds_of, configs)))))
+    seeded = [*configs, *(lane for lane in repeats if isinstance(lane, RunConfig))]
+    return ", ".join((*each, " / ".join(dict.fromkeys(map(seeds_of, seeded)))))
 
 
-def caption(lanes: Sequence[Settings], engines: Iterable[str]) -> list[str]:
-    """What saved charts say, a line each: the duel, its settings, and the engines of its runs."""
-    return [line for line in (title(lanes), settings(lanes), computed_by(engines)) if line]
+def caption(
+    lanes: Sequence[Settings], engines: Iterable[str], repeats: Sequence[Settings] = ()
+) -> list[str]:
+    """What saved charts say, a line each: the duel, its settings with the seeds of its repeats, and the
+    engines of its runs."""
+    return [line for line in (title(lanes), settings(lanes, repeats), computed_by(engines)) if line]
 
 
 def _bracketed(name: str) -> str:

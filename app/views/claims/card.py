@@ -75,8 +75,9 @@ def _rule(claim: Claim) -> None:
     st.caption(
         "The verdict is about the parts that are no controls. A part is true if an interval over the "
         "seeds, or over placements where the rule says so, lies inside of what is claimed, false if it lies "
-        "outside, else undecided. Intervals are of 95 % where no other share is named. A run that still fell "
-        "decides nothing."
+        "outside, else undecided; by a sign test if most seeds, or pairs, do. Intervals are of 95 % where no "
+        "other share is named. Where a run still fell, a part is decided only if it comes out the same with "
+        "that run's loss at the floor."
     )
     with st.expander("The experiment"):
         for arm, words in claim.settings().items():

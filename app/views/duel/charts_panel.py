@@ -100,7 +100,10 @@ WHY = "why"
 
 
 def show_explanation(lanes: list[Lane], beside: Run | None = None) -> None:
-    """One column for each lane, and a link to the anatomy. They are rendered once the part is open."""
+    """One column for each lane, and a link to the anatomy, which would answer a guess. They are rendered once
+    the part is open."""
+    if duel.duel().waits:
+        return
     why = st.expander(
         "Why: where the norm sits, and what a gradient passes on its way down",
         key=WHY, on_change="rerun",

@@ -46,8 +46,10 @@ def show(lanes: list[Lane], backend: SharedBackend) -> None:
         _slide("warmup", "Warm-up (steps)", configs, WARMUPS, backend)
         _slide("steps", "Steps", configs, STEPS, backend)
     _all(lanes, configs, backend)
-    seconds = sum(estimated_seconds(config) for config in configs)
-    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes.")
+    seeds = duel.duel().seeds
+    seconds = seeds * sum(estimated_seconds(config) for config in configs)
+    each = f" and {seeds} seeds" if seeds > 1 else ""
+    st.caption(f"About {seconds:.0f} s of one CPU core for all lanes{each}.")
 
 
 def _all(lanes: list[Lane], configs: Sequence[RunConfig], backend: SharedBackend) -> None:

@@ -52,7 +52,8 @@ def settings(lanes: list[Lane], beside: Run | None) -> list[Settings]:
 def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
     began = {run.id: run.started.engine for run in runs(lanes) if run.started}
-    return [*names.caption(settings(lanes, beside), began.values()), address()]
+    repeats = [run.config for lane in lanes for run in lane.repeats]
+    return [*names.caption(settings(lanes, beside), began.values(), repeats), address()]
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:

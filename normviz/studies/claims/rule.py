@@ -149,7 +149,8 @@ class Between(OfOne):
         mean = interval(values, self.ratio, variance=self._variance(drawn))
         if mean is None:
             return Judgement("undecided", f"not finite in some of {len(values)} seeds")
-        return Judgement(_placed(mean, self.low, self.high), f"mean {_ends(mean)}")
+        kind = "geometric mean" if self.ratio else "mean"
+        return Judgement(_placed(mean, self.low, self.high), f"{kind} {_ends(mean)}")
 
     def _variance(self, drawn: Drawn | None) -> float | None:
         return None if drawn is None else drawn.variance(self.name, self.ratio)

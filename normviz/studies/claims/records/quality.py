@@ -270,7 +270,7 @@ CLAIMS = (
         "run that diverges, counts as chance. Without a norm 12 blocks end at {torch12} with PyTorch's "
         "smaller weights, where Pre-LN ends at {pre}. With Xavier they count as {xavier}, and 32 blocks "
         "with PyTorch's as {torch32}. The rule asks whether they train at this rate; lower ones were not "
-        "run.",
+        "run for this claim.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. That the parts are one statement, of all models without norms, was "
         "said after a result; until then the verdict was holds in part. The sentence added \"wherever the "
