@@ -252,6 +252,19 @@ def open_lanes(
     page_duel.become(_of(lanes, start=start, probe=page_duel.probe, asked=True))
 
 
+def catch_up(page_duel: Duel, backend: SharedBackend) -> list[Run | None]:
+    """The lanes' runs. A lane with the settings that its run had at the last look takes those that it has by
+    now: its rate may have been turned while it trains."""
+    runs = [None if number is None else backend.store.run(number) for number in page_duel.runs]
+    turned = list(page_duel.lanes)
+    for i, run in enumerate(runs):
+        if run is not None and page_duel.trained[i : i + 1] == ((run.id, turned[i]),):
+            turned[i] = run.trained
+    page_duel.turn(tuple(turned))
+    page_duel.trained = tuple((run.id, run.trained) if run else None for run in runs)
+    return runs
+
+
 def reset(page_duel: Duel) -> None:
     """Show the duel that the page opens with, and replay it."""
     page_duel.become(_of(PRESETS["hero"].lanes(), probe=page_duel.probe, asked=True))

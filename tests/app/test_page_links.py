@@ -135,6 +135,21 @@ def test_a_rate_for_settings_that_do_not_train_leaves_what_trains_alone(
     assert [bool(store.controls(run, 0)) for run in runs] == [True, False]
 
 
+def test_a_rate_that_is_turned_twice_before_the_page_looks_again_is_a_turn_both_times(
+    page: Open, folder: Path
+) -> None:
+    """The lanes differ in another setting. No slider writes that at a value: a browser would send it."""
+    at, store = page(encode([SMALL.replace(warmup=warmup) for warmup in (0, 200)])), Store(folder)
+    checked(at.button(key="train").click().run())
+    runs = training(at, store, 1)
+    store.set_rate(runs, 0.01)
+    checked(at.select_slider(key="knob_lr").set_value(0.03).run())
+    assert duel(at).runs == runs
+    assert [lane.lr_edits[-1][1] for lane in duel(at).lanes] == [0.03, 0.03]
+    warmup = at.select_slider(key="knob_warmup")
+    assert "(0 / 200)" in warmup.label and all(map(float.is_integer, map(float, warmup.options)))
+
+
 def test_a_rate_that_no_run_takes_any_more_is_said(page: Open, folder: Path) -> None:
     at, store = page(), Store(folder)
     checked(at.button(key="train").click().run())

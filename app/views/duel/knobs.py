@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -112,12 +112,19 @@ def _key(name: str, value: object) -> str:
     return f"knob_{name}"
 
 
-def _title(name: str, configs: Sequence[RunConfig], title: str = "") -> str:
+def _title(name: str, configs: Sequence[RunConfig]) -> str:
     """The widget's label, with a mark if the lanes differ."""
-    title = title or SETTINGS[name].title
+    title = SETTINGS[name].title
     title = title[0].upper() + title[1:]
     values = {getattr(config, name) for config in configs}
     return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
+
+
+def _by_lane(title: str, values: Sequence[float]) -> str:
+    """A slider's label, with the lanes' values if they differ. They are not in its options: a browser sends
+    what is written at the one that it shows, and with an unknown one Streamlit takes the first."""
+    every = " / ".join(f"{value:g}" for value in values)
+    return f"{title} :orange[({every})]" if len(set(values)) > 1 else title
 
 
 def _help(name: str) -> str | None:
@@ -137,17 +144,10 @@ def _slide(
     values = [getattr(config, name) for config in configs]
     key = _key(name, values[0])
     st.select_slider(
-        _title(name, configs, title), sorted({*stops, values[0]}), key=key, help=_help(name),
-        format_func=_by_lane(values), on_change=taken(_take), args=(duel.duel(), backend, name, key),
+        _by_lane(title, values), sorted({*stops, values[0]}), key=key, help=_help(name),
+        on_change=taken(_take), args=(duel.duel(), backend, name, key),
     )  # fmt: skip
     complaint.under(key)
-
-
-def _by_lane(values: Sequence[float], leading: int = 0) -> Callable[[float], str]:
-    """How a slider writes a value; "0 / 200 / 0" in place of that of the leading lane, where lanes differ."""
-    every = " / ".join(f"{value:g}" for value in values)
-    own = values[leading] if len(set(values)) > 1 else None
-    return lambda value: every if value == own else f"{value:g}"
 
 
 def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -161,11 +161,9 @@ def _rate(lanes: list[Lane], backend: SharedBackend) -> None:
     value = peaks[leading.index]
     key = _key("lr", value)
     title = "Learning rate" + (" (acts at once)" if trains else "")
-    title += " :orange[(lanes differ)]" * (len(set(peaks)) > 1)
     st.select_slider(
-        title, sorted({*LADDER, value}), key=key, help=_help("lr"),
-        format_func=_by_lane(peaks, leading.index), on_change=taken(_set_rate),
-        args=(duel.duel(), backend, key),
+        _by_lane(title, peaks), sorted({*LADDER, value}), key=key, help=_help("lr"),
+        format_func="{:g}".format, on_change=taken(_set_rate), args=(duel.duel(), backend, key),
     )  # fmt: skip
     complaint.under(key)
     if edits := leading.config.lr_edits:
@@ -213,7 +211,7 @@ def _set_rate(page_duel: Duel, backend: SharedBackend, key: str) -> None:
     A lane without such a run, or with a run of earlier settings, gets it as an ordinary setting.
     """
     rate = chosen(key)
-    runs = [None if number is None else backend.store.run(number) for number in page_duel.runs]
+    runs = duel.catch_up(page_duel, backend)
     current = [run is not None and run.config == page_duel.lanes[i] for i, run in enumerate(runs)]
     trains = [run for run, same in zip(runs, current, strict=True) if same and _takes_rate(run)]
     if not trains:

@@ -41,11 +41,8 @@ Lane = run_lane.Lane[RunConfig]
 def current(page_duel: duel.Duel, backend: SharedBackend) -> list[Lane]:
     """The lanes with their runs. Settings with a stored result show it at once."""
     pairs, is_found = list[tuple[RunConfig, Run | None]](), False
-    for i, config in enumerate(page_duel.lanes):
-        shown_run = page_duel.runs[i]
-        run = None if shown_run is None else backend.store.run(shown_run)
-        if run is not None and page_duel.trained[i : i + 1] == ((run.id, config),):
-            config = run.trained  # its learning rate may have changed during training
+    runs = duel.catch_up(page_duel, backend)
+    for config, run in zip(page_duel.lanes, runs, strict=True):
         if run is None or (run.config != config and not run.is_open):
             stored = known(config, backend)
             # A run that ended early is shown only if the lane has no run yet.
@@ -54,8 +51,7 @@ def current(page_duel: duel.Duel, backend: SharedBackend) -> list[Lane]:
         pairs.append((config, run))
     if is_found:
         page_duel.runs = tuple(run.id if run else None for _, run in pairs)
-    page_duel.turn(tuple(config for config, _ in pairs))
-    page_duel.trained = tuple((run.id, run.trained) if run else None for _, run in pairs)
+        duel.catch_up(page_duel, backend)
     return [
         Lane(
             lane_name(letter, config, page_duel.lanes),
