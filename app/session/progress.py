@@ -34,7 +34,8 @@ def status(
 ) -> dict[str, Any]:
     """Signature, steps done, total steps, and the progress in words; no words once all runs have ended.
 
-    While all that are open train to the same step, the steps are of the run that is behind, else of all runs.
+    While all that are open train to the same step, the steps are of the one that is behind of those that have
+    recorded any, else of all runs.
     `silent`: seconds since the supervisor's last sign of life; `stuck`: this server can't replace it.
     """
     opened = [run for run in runs if run.is_open]
@@ -54,7 +55,8 @@ def status(
     elif len(ends := {run.config.steps for run in trained}) == 1 and all(
         run.started is not None for run in trained
     ):
-        done, (total,) = min(len(frames.steps(run).step) for run in trained), ends
+        begun = filter(None, (len(frames.steps(run).step) for run in trained))
+        done, (total,) = min(begun, default=0), ends
         sentence = f"step {max(0, done - 1)} of {total}"
     return {
         "signature": signature(frames, runs),

@@ -205,8 +205,8 @@ STEPS = (
         "stream_rms",
         "**Pre-LN** puts the norm before each branch: x + F(N(x)). The stream itself passes "
         "through no norm until its end. **Post-LN** puts the norm after the sum: N(x + F(x)). "
-        "Every block resets the stream's size. A block has two branches, attention and a small network: "
-        "the pictures draw one. All else is equal: data, seed, weights.",
+        "Every block resets the stream's size. A block has two branches, attention and a small network. "
+        "All else is equal: data, seed, weights.",
         "At step 0 the stream of Pre-LN grows from {first} to {last} over {0.depth} blocks. Post-LN "
         "holds it at {post} in every block. Yet Post-LN is the one that does not learn here.",
         "A norm on the branch leaves the skip path as it is. A norm on the sum acts on the skip path too, "

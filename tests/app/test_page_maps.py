@@ -103,6 +103,7 @@ def test_any_choice_can_be_an_axis(maps) -> None:
     checked(at.multiselect(key="map_task").set_value(["copy", "markov"]).run())
     assert not at.error
     at = maps(ask({**WORDS, "depth": "1,2"}, "lr", "depth"))
+    assert any("All cells have width 16" in words_of(caption) for caption in at.caption)
     (edges,) = at.dataframe
     assert {"depth 1", "depth 2"} <= set(edges.value)  # the learning rate has no limits in columns
     assert not any(

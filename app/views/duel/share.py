@@ -120,7 +120,7 @@ def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> Non
         file = name.replace("normviz", named, 1)
         download(label, make, file, kind, ready=ready, key=f"take_{name}", help=about)
     st.caption(
-        "The replay takes some seconds to prepare. PNG and SVG of a chart: at its upper right corner."
+        "The replay takes some seconds to prepare. PNG, SVG and PDF of a chart: at its upper right corner."
     )
 
 

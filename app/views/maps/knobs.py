@@ -8,8 +8,10 @@ import streamlit as st
 
 from normviz.catalog import INITS, SCHEMES, TASKS
 from normviz.catalog.registry import Registry
-from normviz.config import CHOICES, SETTINGS
+from normviz.config import CHOICES, SETTINGS, RunConfig
 from normviz.limits import MAX_MAPS, MAX_SWEEP_SEEDS
+from normviz.links import FIELDS, shown
+from normviz.studies.maps.grid import Grid
 from normviz.studies.maps.link import spanning, standard
 from normviz.studies.maps.standard import MAPS
 
@@ -85,7 +87,19 @@ def _standard(page_maps: Maps) -> None:
             "Standard maps", MAPS.keys(), key="map_standard", format_func=MAPS.label,
             on_change=_open_standard, label_visibility="collapsed",
         )  # fmt: skip
-        st.caption(MAPS[key].sentence if (key := page_maps.asked.standard) else OWN)
+        key = page_maps.asked.standard
+        st.caption(MAPS[key].sentence if key else f"{OWN}{_shared(page_maps.asked.grid)}")
+
+
+def _shared(grid: Grid) -> str:
+    """The settings of all cells that are not the usual ones."""
+    usual, spans = RunConfig(), {axis.field for axis in grid.axes}
+    words = [
+        f"{SETTINGS[name].title} {shown(name, value)}"
+        for name in FIELDS
+        if name not in spans and (value := getattr(grid.base, name)) != getattr(usual, name)
+    ]
+    return literal(f" All cells have {', '.join(words)}.") if words else ""
 
 
 def _open_standard() -> None:
