@@ -539,7 +539,9 @@ CLAIMS = (
         "Models of 10 blocks with Xavier; the sharpness is of the mean loss of two batches. The edge is 2 "
         "/ "
         "rate for SGD, of the Hessian's largest eigenvalue; for Adam it is 38 / rate, of the Hessian "
-        "preconditioned by Adam's own scaling. The two may not be compared with each other, and both are "
+        "preconditioned by Adam's own scaling. Before its first step Adam has none: at the start it is that "
+        "of several batches' squared gradients, as if Adam had waited for them, and where Adam starts "
+        "depends on that choice. The two may not be compared with each other, and both are "
         "of "
         "training on one fixed batch: here each step has its own. Over the edge at the peak rate, at the "
         "start and after 10, 30 and 100 steps of warm-up: with SGD at 0.1 Post-LN {post_sgd100_0}, "
@@ -547,7 +549,8 @@ CLAIMS = (
         "{pre_sgd100_30} and {pre_sgd100_100}; with Adam at 0.003 Post-LN {post_adam100_0}, "
         "{post_adam100_10}, {post_adam100_30} and {post_adam100_100}, Pre-LN {pre_adam100_0}, "
         "{pre_adam100_10}, {pre_adam100_30} and {pre_adam100_100}. Without warm-up Post-LN is at "
-        "{post_sgd0_100} and {post_adam0_100} after 100 steps. With Adam it was below from the start, so "
+        "{post_sgd0_100} and {post_adam0_100} after 100 steps. With Adam it was below at the start, by this "
+        "measure, so "
         "the part that asks where it ends tells nothing of a way down. No part compares with the runs "
         "without warm-up, so that none "
         "says that it is the warm-up that leads there.",
@@ -564,7 +567,8 @@ CLAIMS = (
             "tftttutut",
             "With SGD at 0.1 Post-LN starts at {post_sgd100_0} times the edge of that rate and is at "
             "{post_sgd100_100} after 100 steps of warm-up, without one at {post_sgd0_100}. With Adam at "
-            "0.003 it starts below, at {post_adam100_0}; during warm-up some seeds are far above it. "
+            "0.003, with a scaling from several batches, it starts below, at {post_adam100_0}; during "
+            "warm-up some seeds are far above it. "
             "Pre-LN with SGD ends its warm-up near the edge, at "
             "{pre_sgd100_100}.",
         ),
