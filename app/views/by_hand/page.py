@@ -115,7 +115,7 @@ def html(sheet: steps.Sheet) -> str:
         f"<li><span>{escape(name)}</span> = {escape(formula)}</li>" for name, formula in sheet.steps
     )
     return (
-        f'<div class="hand-sheet"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{lines}'
+        f'<div class="hand-sheet" tabindex="0"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{lines}'
         f"</tbody>{foot}</table><ol>{worked}</ol></div>"
     )
 
