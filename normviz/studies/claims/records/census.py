@@ -88,8 +88,9 @@ CLAIMS = (
         "are Pre-LN, {share} of them. {both} have norms before and after each branch, {after} have a norm "
         "after each branch alone, {one} have parallel branches, which read a normed stream too, and {rest} "
         "have another placement. The placement of {open} is undecided. "
-        "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is a code "
-        "path of the library. How many people use a model is not counted, and a "
+        "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is a "
+        "code path of the library with its configuration's defaults; settings of a few change the "
+        "placement. How many people use a model is not counted, and a "
         "variant that copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,

@@ -262,7 +262,8 @@ CLAIMS = (
         "that of step 0, with "
         "12 and 48 blocks: DeepNorm {deepnorm12} and {deepnorm48}, Pre-LN {pre12} and {pre48}, Post-LN "
         "{post12} and {post48}. DeepNorm with 48 blocks ends at {loss}; whether Post-LN trains is not "
-        "read.",
+        "read. The bound is relative to each model's own first gradient: the sizes at step 0 are not "
+        "compared.",
         Curve("depth", GRADIENT_GROWTH),
         open_=(("deepnorm", {"depth": 48}), ("pre", {"depth": 48}), ("post", {"depth": 48})),
         changed="That the gradient grows less than in Pre-LN became a control, since the claim does not "

@@ -70,7 +70,7 @@ CLAIMS = (
         "Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. The theorem gives "
         "upper bounds; the rule takes them for the law, as the paper reads them. It assumes one head, "
         "uniform attention and a square FFN; the models here have four heads, an FFN of four times the "
-        "width and learned queries.",
+        "width and queries of random weights, so that attention is not uniform.",
         Curve("depth", TOP),
         (
             Theory(

@@ -432,8 +432,8 @@ CLAIMS = (
         question="quality",
         finding=(
             "t",
-            "With 6 blocks on the Markov task, to a loss of 1.25, at best rates, Post-LN with warm-up needs "
-            "{post} and Pre-LN without {pre}.",
+            "With 6 blocks on the Markov task, to a loss of 1.25, at best rates, Post-LN with 30 steps "
+            "of warm-up, the one length tried, needs {post} with these, and Pre-LN without {pre}.",
         ),
     ),
     Claim(
