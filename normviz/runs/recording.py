@@ -436,7 +436,7 @@ def of_seeds(ended: Sequence[Recording], seeds: int) -> str:
     if held_out := [run.held_out for run in not_diverged if run.held_out is not None]:
         sentence += f"; held-out {_range(held_out)}"
     left = seeds - len(ended)
-    return f"{sentence}; {left} without a result" if left else sentence
+    return f"{sentence}; {left} without a result so far" if left else sentence
 
 
 def _range(losses: Sequence[float]) -> str:

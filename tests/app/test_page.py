@@ -362,7 +362,7 @@ def test_where_several_seeds_are_shown_chips_and_charts_say_of_which_they_are(
     at = page(f"{encode(lanes)}&seeds=5")
     own, all_seeds, other, *_ = chips(at)
     assert own.startswith(":green-badge[seed 0: learned")
-    assert "learned in 4 of 5 seeds: loss 1.50; 1 without a result" in all_seeds
+    assert "learned in 4 of 5 seeds: loss 1.50; 1 without a result so far" in all_seeds
     assert "seed" not in other and len(chips(at)) == 3
     found = read_snapshot(Topic(**shown(at)["topic"])).lanes
     labels = ["A  Pre-LN, init seed 0", "B  Post-LN, init seed 3"]

@@ -156,7 +156,7 @@ def test_lanes_that_are_not_alike_are_not_compared() -> None:
 
 def test_seeds_that_are_missing_are_counted() -> None:
     found = outcome({"A": lane(A, 1.2, 1.21, 1.22), "B": lane(B, 3.3, 3.3)}, 3)
-    assert found.lanes[1][1].endswith("; 1 without a result")
+    assert found.lanes[1][1].endswith("; 1 without a result so far")
     assert "in 2 of 2 seeds" in found.comparisons[0]
 
 
