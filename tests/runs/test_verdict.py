@@ -253,7 +253,9 @@ def test_what_all_seeds_came_to() -> None:
     two = [ended(good), ended(better)]
     assert of_seeds(two, 2) == "learned in 2 of 2 seeds: loss 1.19 to 1.24"
     assert of_seeds(two[:1], 1) == "learned in 1 of 1 seeds: loss 1.24"
-    assert of_seeds(two, 5) == "learned in 2 of 5 seeds: loss 1.19 to 1.24; 3 without a result so far"
+    assert (
+        of_seeds(two, 5) == "learned in 2 of 5 seeds: loss 1.19 to 1.24; 3 without a result so far"
+    )
     assert of_seeds([], 5) == "none of 5 seeds has a result yet"
     lost = ended(losses((3.0, 9), (np.inf, 1)))
     mixed = [*two, ended(losses((3.0, 100)), held_out=3.02), lost]
