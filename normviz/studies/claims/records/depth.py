@@ -276,7 +276,8 @@ CLAIMS = (
         finding=(
             "ttf",
             "In Pre-LN later blocks cost less to leave out (rank correlation {pre_rank}), in Post-LN "
-            "slightly more ({post_rank}). LayerNorm Scaling does not make the deeper half cost more here: "
+            "they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does not make the "
+            "deeper half cost more here: "
             "{lns_deep} instead of Pre-LN's {pre_deep}.",
         ),
     ),

@@ -276,7 +276,9 @@ CLAIMS = (
         "without warm-up, loss of the others, where one above chance counts as chance. With 8 blocks the "
         "GNN ends at {none8} without a "
         "norm, {layernorm8} with LayerNorm and {batchnorm8} with BatchNorm; with 2 blocks at {none2}, "
-        "{layernorm2} and {batchnorm2}. An MLP that reads no edges ends at {mlp2} with 2 blocks.",
+        "{layernorm2} and {batchnorm2}. An MLP that reads no edges ends at {mlp2} with 2 blocks. No "
+        "part compares with the loss of training, so that a model without a norm may end higher "
+        "because it trains less; none judges LayerNorm with 2 blocks.",
         Curve("depth", HELD_OUT, log_y=False),
         changed="Runs had 40 steps, and some still fell; they have 80. The "
                 "part about an MLP became a control, since the claim says nothing of one.",

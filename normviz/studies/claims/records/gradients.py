@@ -326,7 +326,8 @@ CLAIMS = (
         "has an RMS of {post_rms}. After 200 steps with 8 blocks, at a rate that warms up to 0.002 in 40 "
         "steps and falls to 0, it is {pre_end} and {post_end}. The width is 64 at step 0 and 32 after "
         "training. In Post-LN "
-        "the norm after the sum gives the stream the RMS of its learned scale, which starts at 1.",
+        "the norm after the sum gives the stream the RMS of its learned scale, which starts at 1. The "
+        "parts compare the first and the last block alone; the figure has all of them.",
         Layers("sum_rms", -1, log_y=False),
         seeds=5,
         open_=(("pre_end", {}), ("post_end", {})),

@@ -371,15 +371,15 @@ CLAIMS = (
         "Pre-LN, {resid_const} with branches / sqrt(L) and {completep} with branches / L. The rule says "
         "that the rate stays where the mean exponent is within 0.2 of 0, a factor of 1.6 from 4 to 36 "
         "blocks. The rates are in the table of all numbers; with branches / L some seeds' best one is the "
-        "highest that was tried. The duel has one rate for all lanes. CompleteP also scales Adam's eps by "
-        "depth, which is not done here.",
+        "highest that was tried. The duel has one rate for all lanes. CompleteP also scales Adam's eps "
+        "by depth; here the branches alone are scaled.",
         Strip("exponent of the best rate over depth", tuple(ACROSS)),
         seeds=12,
         open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),
                ("pre", {"depth": 4, "lr": 0.008}), ("completep", {"depth": 4, "lr": 0.008})),
         changed="Rates were constant, from 0.001 to 0.064, and many of five seeds' runs still fell. They "
         "now "
-        "fall to 0; five seeds left all parts undecided, so there are twelve.",
+        "fall to 0; five seeds left all parts undecided, so each set has twelve.",
         question="rate",
         finding=(
             "ttut",

@@ -183,8 +183,9 @@ CLAIMS = (
         changed="Training losses were compared, and runs at a rate of 0.1 had 150 steps. With 16 blocks "
         "the "
         "rate was constant, and on a second set of five seeds a run that still fell left the part "
-        "undecided. There the rate now falls to 0; five seeds then left it undecided too, so there are "
-        "ten. That the parts are one statement, of all these models, was said after a result; until then "
+        "undecided. There the rate now falls to 0; five seeds then left it undecided too, so each set "
+        "has ten. That the parts are one statement, of all these models, was said after a result; "
+        "until then "
         "the verdict was holds in part.",
         open_=(("pre_high", {}), ("bare_high", {}), ("pre_prose", {}), ("bare_prose", {})),
         general=True,
@@ -359,8 +360,8 @@ CLAIMS = (
         finding=(
             "tt",
             "With 12 blocks on the Markov task and 200 steps at a rate of 0.003 without warm-up the "
-            "held-out loss without "
-            "re-centring is the same up to 0.01 nats: in Pre-LN, with Xavier, {rmsnorm} without and "
+            "held-out loss without re-centring is on average the same up to 0.01 nats: in Pre-LN, with "
+            "Xavier, {rmsnorm} without and "
             "{layernorm_nobias} with it, in Post-LN, with PyTorch's initialisation, {rmsnorm_post} and "
             "{layernorm_nobias_post}.",
         ),
