@@ -85,7 +85,7 @@ def drawn(claim: Claim, result: ClaimResult) -> Figure:
     elif isinstance(figure, Scatter):
         title, x, log_x, log_y = figure.y.title, figure.x.title, figure.log_x, figure.log_y
     else:
-        step = "the last step" if figure.step < 0 else f"step {figure.step}"
+        step = "the end" if figure.step < 0 else f"step {figure.step}"
         title, x = f"{PROBES[figure.probe].axis_label} at {step}", "layer"
         log_x, log_y = False, figure.log_y
     lines = tuple(_line(theory, result.figure, log_x) for theory in claim.theory)

@@ -544,7 +544,7 @@ CLAIMS = (
         "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of the last "
         "one in Post-LN and {pre_gradient} times in Pre-LN. Each placement has the rate that claim C46 "
         "finds best, which has these seeds too. Gradients in training are not judged here; claim C4 does "
-        "that, with Xavier, fewer blocks and the Markov task.",
+        "that, with Xavier, more blocks and the Markov task.",
         Strip("cosine of neighbouring blocks' streams", ("pre_early", "pre_deep", "post_early", "post_deep")),
         seeds=5,
         lab="alike",

@@ -320,8 +320,9 @@ CLAIMS = (
         "blocks, PyTorch's initialisation, warm-up and a falling rate. At the rates whose held-out loss "
         "is lowest on the other seeds Post-LN ends at {post} on images that training did not see and "
         "{post_train} in training (rate {post_rate}), Pre-LN at {pre} and {pre_train} ({pre_rate}); the "
-        "differences are {post_gap} and {pre_gap}. The source is about translation between languages that "
-        "were not paired in training, which is not tested.",
+        "differences are {post_gap} and {pre_gap}. The held-out images are the last fifth of a file "
+        "that goes writer by writer, so part of the gap may come from other handwriting. The source is "
+        "about translation between languages that were not paired in training, which is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         question="quality",

@@ -286,8 +286,10 @@ CLAIMS = (
         "blocks, {c12} with 12, {c24} with 24, {c48} with 48, {c96} with 96 and {c192} with 192; its "
         "exponent over depth is {c_power}. At 0.01 it is {fast6}, {fast12}, {fast24}, {fast48} and, with "
         "96 "
-        "blocks, {fast96}, with {fast_power}. A run that would come half of the way from chance later "
-        "counts as one that does not train, and no outcome changes if it did train. A c below the five "
+        "blocks, {fast96}, with {fast_power}. A run that comes half of the way from chance only after "
+        "step 200 counts as one that does not train. If the runs that still fell at their end did "
+        "train, no outcome would change; runs that lay flat at step 200 were not run on. A c below the "
+        "five "
         "values was not run; "
         "1/sqrt(2L) lies below "
         "them at 0.003, and at 0.01 up to 24 blocks. It is 0.102 with 48 blocks, 0.072 with 96 and 0.051 "
@@ -363,7 +365,9 @@ CLAIMS = (
         "initialisation, for DeepNorm its own with Xavier. 150 steps, or 0.6 over the middle rate where that "
         "is more: 508 for Post-LN with 24 blocks. From 4 to 24 blocks the largest rate that trains goes as L "
         "to the power of {post} in Post-LN, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and "
-        "{completep} in Pre-LN with branches / L. The rates are in the table of all numbers.",
+        "{completep} in Pre-LN with branches / L, where it rises a little within the rule's 0.2. No "
+        "part asks whether it falls in Pre-LN and Peri-LN, or faster in Post-LN than in Peri-LN. The "
+        "rates are in the table of all numbers.",
         Strip("exponent of the largest rate over depth", tuple(RATES), runs=largest_of),
         seeds=3,
         open_=tuple((f"{arm}24", {"lr": RATES[arm][2][2]}) for arm in ("post", "pre", "peri", "completep")),

@@ -116,8 +116,9 @@ CLAIMS = (
             **{
                 f"{arm}_{name}": measured(arm, name, f"{words}, {label}", ".3g")
                 for arm, label in (("hyper", "hyper-connections"), ("mhc", "mHC"))
-                for name, words in (("forward", "largest row sum of the product of all mixtures"),
-                                    ("backward", "largest column sum of the product of all mixtures"))
+                for name, words in (("forward", "largest absolute row sum of the product of all mixtures"),
+                                    ("backward",
+                                     "largest absolute column sum of the product of all mixtures"))
             },
         },
         (
@@ -135,7 +136,8 @@ CLAIMS = (
         "mixtures, which bounds how signals grow, is {hyper_forward} with hyper-connections and "
         "{mhc_forward} with mHC, where it is 1 by construction. The largest column sum, which bounds "
         "gradients, is {hyper_backward} and {mhc_backward}. Means over the tokens of a batch; before "
-        "training all are 1 by construction. The paper's models are deeper, and trained for far longer.",
+        "training all are 1 by construction. The paper's models are deeper, and trained for far "
+        "longer. How well these runs train at this rate is not part of the claim.",
         Strip("bound of the gain of all mixtures", log_y=True),
         lab="composite",
         open_=(("hyper", {}), ("mhc", {})),
@@ -263,7 +265,8 @@ CLAIMS = (
         "the heads and the sequences, in the block where it is greatest, is {pre_sink}, {post_sink}, "
         "{peri_sink}, {resp_sink} and {swiglu_sink}; uniform attention would give 0.10. A value is called "
         "massive from about 1000 times the median. Single heads were not read. The texts have no token that "
-        "marks a beginning. No massive value arises at this size, and no sink in the mean over the heads, "
+        "marks a beginning. There is no massive value after these steps, and no sink in the mean over "
+        "the heads, "
         "so that in large models Pre-LN lets both occur together is not tested.",
         Strip("largest value of the stream over the median", tuple(f"{arm}_max" for arm in OUTLIERS),
               log_y=True),
@@ -273,7 +276,8 @@ CLAIMS = (
         question="stream",
         finding=(
             "fftn",
-            "With 6 blocks of width 64 no massive value arises: Pre-LN's largest is {pre_max} times the "
+            "With 6 blocks of width 64 there is no massive value after 1200 steps: Pre-LN's largest is "
+            "{pre_max} times the "
             "median, Post-LN's {post_max}. The attention on the first token, in the mean over the heads, is "
             "{pre_sink} and {post_sink}, less than uniform; whether a single head has a sink was not read. "
             "Whether both occur together because of Pre-LN is not "
@@ -371,8 +375,9 @@ CLAIMS = (
         "Pre-LN, {resid_const} with branches / sqrt(L) and {completep} with branches / L. The rule says "
         "that the rate stays where the mean exponent is within 0.2 of 0, a factor of 1.6 from 4 to 36 "
         "blocks. The rates are in the table of all numbers; with branches / L some seeds' best one is the "
-        "highest that was tried. The duel has one rate for all lanes. CompleteP also scales Adam's eps "
-        "by depth; here the branches alone are scaled.",
+        "highest that was tried. The duel has one rate for all lanes. The source also scales Adam's "
+        "eps by depth and, with branches / sqrt(L), the blocks' rate; here the branches alone are "
+        "scaled.",
         Strip("exponent of the best rate over depth", tuple(ACROSS)),
         seeds=12,
         open_=(("pre", {"depth": 36, "lr": 0.008}), ("completep", {"depth": 36, "lr": 0.008}),
@@ -425,7 +430,8 @@ CLAIMS = (
         "deviation goes from {pre_start} to {pre_end} with the final norm and from {pre_nofinal_start} to "
         "{pre_nofinal_end} without; the RMS of what the head reads from {pre_hidden_start} to "
         "{pre_hidden_end} and from {pre_nofinal_hidden_start} to {pre_nofinal_hidden_end}. All logits times "
-        "{pre_factor} and {pre_nofinal_factor} would have the lowest held-out loss. It is {pre_loss} and "
+        "{pre_factor} and {pre_nofinal_factor} would have the lowest held-out loss; of the factors "
+        "that were tried these are 1 and its neighbours. The loss is {pre_loss} and "
         "{pre_nofinal_loss} as they are.",
         Strip("RMS of what the head reads",
               ("pre_hidden_start", "pre_hidden_end", "pre_nofinal_hidden_start", "pre_nofinal_hidden_end")),

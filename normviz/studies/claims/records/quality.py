@@ -75,9 +75,9 @@ CLAIMS = (
         "{ngpt_rate} needs {ngpt}, Pre-LN at "
         "{pre_rate} {pre}. Pre-LN needs {times} times as many. From 0.04 on nGPT does not get there within "
         "600 steps in any of these seeds, so that the figure has no points of it. Here runs have 600 steps "
-        "and sequences 32 tokens; the paper's "
-        "have "
-        "1k tokens and more. Positions are learned and the FFN is plain, where "
+        "and sequences 32 tokens; the paper's have 1k tokens and more, and its rate falls by a cosine. "
+        "Positions "
+        "are learned and the FFN is plain, where "
         "the paper's nGPT has rotary ones and SwiGLU.",
         Curve("lr", lifetime(GOAL)),
         seeds=6,

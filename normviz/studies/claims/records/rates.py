@@ -210,8 +210,9 @@ CLAIMS = (
         "At step 0 the first of 24 blocks gets {off24} times the last one's gradient, of 48 {off48} "
         "times; with QK-norm {on24} and {on48}. After 400 steps at a rate of 0.003, 16 blocks have a "
         "held-out loss of {off} without and {on} with QK-norm. Not stable is judged as not training; "
-        "spikes were not judged. One depth and one constant rate, without warm-up; whether it is stable "
-        "with QK-norm is not judged. QK-norm here divides each head's queries and keys by their RMS; OLMo "
+        "spikes were not judged. Only 16 blocks were trained, at one constant rate without warm-up; 24 "
+        "and 48 blocks, whose gradients are least even, were not. Whether it is stable with QK-norm is "
+        "not judged. QK-norm here divides each head's queries and keys by their RMS; OLMo "
         "2's is over "
         "all heads, with a learned scale.",
         Curve("depth", renamed(FIRST_LAST, "gradient, first block over last, step 0")),
@@ -307,7 +308,8 @@ CLAIMS = (
         "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
         "start by construction. A norm on the branch bounds each branch to RMS 1 (but for its scale and "
         "shift), so the sum of 24 branches is bounded, but not by a constant in depth. No part judges "
-        "\"bounded\".",
+        "\"bounded\". Without warm-up Post-LN ends higher than Pre-LN here, so whether Sandwich-LN keeps "
+        "what Post-LN gains with one is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         changed="All had Xavier. It was compared with Pre-LN at a rate where Post-LN fails, and called "
