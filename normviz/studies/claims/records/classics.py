@@ -158,8 +158,9 @@ CLAIMS = (
         "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
         "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
         "initialisation, DeepNorm its own factors on Xavier's matrices, so placement and initialisation are "
-        "not told apart: "
-        "in E7 Post-LN with Xavier ends higher than Pre-LN. Whether DeepNorm trains as stably as Pre-LN is "
+        "not told apart. The first part depends on that: in claim E7, which has the same task and "
+        "steps, Post-LN with Xavier ends higher than DeepNorm does here. Whether DeepNorm trains as "
+        "stably as Pre-LN is "
         "not asked.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
@@ -169,7 +170,8 @@ CLAIMS = (
         finding=(
             "ff",
             "With 4 blocks on prose DeepNorm, with its own initialisation, ends higher than both: at "
-            "{deepnorm}, where Post-LN ends at {post} and Pre-LN at {pre} with PyTorch's.",
+            "{deepnorm}, where Post-LN ends at {post} and Pre-LN at {pre} with PyTorch's. Post-LN with "
+            "Xavier ends higher than DeepNorm (claim E7).",
         ),
     ),
     Claim(
@@ -280,7 +282,7 @@ CLAIMS = (
     Claim(
         "E21",
         "BatchNorm needs large batches",
-        "BatchNorm's statistics are unreliable in small batches, and its error grows as batches shrink.",
+        "BatchNorm's error grows as batches shrink, more than LayerNorm's.",
         "Wu and He 2018, arXiv:1803.08494, abstract; teaching material",
         {
             norm: {"label": label, "norm": norm, "depth": "4", "seq_len": "8", "batch": "2,8,32",
@@ -312,13 +314,15 @@ CLAIMS = (
         "constant 0.004 without warm-up, "
         "with BatchNorm's running statistics. BatchNorm minus LayerNorm is {gap2} in batches of 2 "
         "sequences, {gap8} in 8 and {gap32} in 32. With the same steps both read less data in smaller "
-        "batches, and are noisier; the difference is what BatchNorm adds. How far its statistics are off "
-        "is "
-        "not measured. In training each position's statistics see later positions too, and here they do "
+        "batches, and are noisier; the difference is what BatchNorm adds. That its statistics are "
+        "unreliable, which the source gives as the reason, is not measured. In training each "
+        "position's statistics see later positions too, and here they do "
         "not.",
         Curve("batch", READ, log_y=False),
         lab="confidence",
-        changed="The part about batches of 32 became a control, since the claim says nothing of them.",
+        changed="The part about batches of 32 became a control, since the claim says nothing of them. "
+        "The sentence also said that BatchNorm's statistics are unreliable in small batches, which no "
+        "part tests.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
                ("layernorm", {"batch": 32})),
         question="norm",

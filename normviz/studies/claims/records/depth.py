@@ -111,9 +111,10 @@ CLAIMS = (
         "chance, or above it, after 600 steps, {post}. The scheme also starts with its L blocks' matrices "
         "divided by sqrt(L), as the published code does. With matrices of the usual size its first block "
         "gets {b2t_24} and {b2t_48} times, and it ends at {b2t_large}. With the smaller ones Post-LN's "
-        "first block gets {post_24} and {post_48} times, and it ends at {post_small}. Two things are not "
-        "tested: Post-LN's own gradients at step 0, which claim C4 has; and the place where they vanish, "
-        "as "
+        "first block gets {post_24} and {post_48} times, and it ends at {post_small}. Post-LN's own "
+        "gradients at step 0 are not measured here: in claim C4, at twice the width, its first of 48 "
+        "blocks also gets about half of the last one's, so the first two parts hardly tell B2T from "
+        "Post-LN; that it trains 18 blocks does. The place where gradients vanish is not tested, as "
         "gradients inside a block, on either side of a norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
@@ -161,7 +162,8 @@ CLAIMS = (
         "block to the power of {start_power} at step 0 and {pre_power} after 150 steps at a rate of 0.001 "
         "without warm-up. An exponential "
         "misfits it {start_exp} and {pre_exp} times as much as a power law (squared error of the "
-        "logarithm). Over models of 6 to 48 blocks, as in the figure, the exponent is {start} at step 0 and "
+        "logarithm). Over models of 6 to 48 blocks, as in this card's figure, the exponent is {start} "
+        "at step 0 and "
         "{pre} after training.",
         Curve("depth", END),
         (

@@ -218,7 +218,8 @@ CLAIMS = (
         "average about half, far from 2^-48. But after 32 steps of training at a rate of 0.003 without "
         "warm-up, with a width of 32, the first of 12 blocks gets {trained} times. With Xavier the cliff "
         "is not there at step 0, where the figure has these 12 blocks of width 32 too, and comes within "
-        "the first 32 steps of training; other initialisations were not trained here.",
+        "the first 32 steps of training; other initialisations and depths were not trained here, so "
+        "that the last part says how small it gets with 12 blocks, and not how it shrinks with L.",
         Curve("depth", renamed(FIRST_LAST, "parameter gradient, first block over last, step 0")),
         (Theory("2^-L", "as claimed, from 1 without blocks", lambda x, _x0, _y0: 2.0**-x, "start"),),
         seeds=40,

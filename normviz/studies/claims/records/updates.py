@@ -223,8 +223,9 @@ CLAIMS = (
         ),
         "The logits' standard deviation grows as L to the power of {power}: on average a little steeper "
         "than a square root, within the rule's band of 0.4 to 0.6. The first loss lies {few} above "
-        "ln V with 6 blocks and {many} with 96; with the final norm and 96 blocks {pre}. The dashed line is "
-        "sqrt(L), to which sqrt(1 + cL) comes for large L.",
+        "ln V with 6 blocks and {many} with 96; with the final norm and 96 blocks {pre}. The dashed "
+        "line is sqrt(L), to which sqrt(1 + cL) comes from below for large L: with any c its exponent "
+        "over these depths is less than one half, and the measured one is a little more.",
         Curve("depth", STD),
         (Theory("sqrt(L)", "from the first point; branches of equal variance",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
@@ -258,7 +259,8 @@ CLAIMS = (
             Part("After folding the logits are the same", Most("folded", high=1e-5)),
             Part("A plain swap is another function", Most("naive", low=0.1), control=True),
         ),
-        "With 6, 24 and 48 blocks, LayerNorm without a shift, and noise on every parameter, the logits "
+        "With 6, 24 and 48 blocks, LayerNorm without a shift, the same epsilon in both norms, and "
+        "noise on every parameter, the logits "
         "differ by {folded} of the largest one after folding, in 64-bit arithmetic. Swapping the norms "
         "without folding changes them, in the median seed, by at least {naive}. Only Pre-LN was measured: "
         "in Post-LN norms with a scale write to the stream, and their means are not in the weights alone.",
