@@ -68,8 +68,13 @@ def arrive(page: str) -> None:
 
 
 def presents() -> bool:
-    """Whether a link of this visit asked for the large page: then it stays so on every page."""
+    """Whether this visit asked for the large page, by a link or a button: then it stays so on every page."""
     return st.session_state.get(PRESENT, False)
+
+
+def present(is_large: bool) -> None:
+    """Show the Duel page larger, for a projector, or at its usual size."""
+    st.session_state[PRESENT] = is_large
 
 
 def params() -> dict[str, list[str]]:

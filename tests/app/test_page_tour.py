@@ -153,13 +153,15 @@ def test_the_contents_open_any_step_and_the_end_is_the_opening_duel(page: Open) 
 
 
 def test_a_projector_gets_the_charts_without_the_rail(page: Open) -> None:
-    """On every page that the visitor goes to."""
+    """On every page that the visitor goes to, until the button that also begins it."""
     at = page("present=1")
     assert not at.info and len(runs(at)) == 2
-    assert not [b for b in at.button if b.key == "train"]
-    assert [b for b in at.button if b.key == "tour"]
+    assert at.button(key="train") and at.button(key="tour") and not at.select_slider
     assert address(at)["present"] == "1"
-    assert [b for b in page().button if b.key == "train"]
+    checked(at.button(key="projector").click().run())
+    assert at.select_slider and "present" not in address(at)
+    checked(at.button(key="projector").click().run())
+    assert not at.select_slider and address(at)["present"] == "1"
 
 
 def test_changed_settings_are_not_explained(page: Open, folder: Path) -> None:

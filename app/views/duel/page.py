@@ -94,19 +94,28 @@ def page() -> None:
                 with st.container(key="knobs"):
                     knobs.show(lanes, backend)
         with right, st.container(key="charts"):
-            if waits:
-                st.info("The charts wait for your guess.")
-            else:
-                charts_panel.show(lanes, backend, seen)
-                outcome.show(lanes, backend)
-                glossary.line(
-                    "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
-                )
-            if not page_duel.story:
-                gallery.tries(backend)
-            share.show([lane.without_numbers for lane in lanes], backend, seen)
-            charts_panel.show_explanation(lanes, seen)
+            if not has_rail and not guided:
+                transport.show(lanes, backend)
+            _charts(page_duel, lanes, backend, seen)
     values.mark()
+
+
+def _charts(
+    page_duel: duel.Duel, lanes: list[page_lanes.Lane], backend: SharedBackend, seen: Run | None
+) -> None:
+    """The charts, what came out, and what to do with it."""
+    if page_duel.waits:
+        st.info("The charts wait for your guess.")
+    else:
+        charts_panel.show(lanes, backend, seen)
+        outcome.show(lanes, backend)
+        glossary.line(
+            "loss", "nat", "chance", "floor", "stream", "gradient", "rms", "warmup", "seed"
+        )
+    if not page_duel.story:
+        gallery.tries(backend)
+    share.show([lane.without_numbers for lane in lanes], backend, seen)
+    charts_panel.show_explanation(lanes, seen)
 
 
 def _is_enlarged() -> bool:
@@ -178,7 +187,7 @@ def _embedded(
     page_lanes.verdicts(lanes, beside=seen)
     beside.show(seen, lanes, backend)
     charts_panel.show(lanes, backend, seen)
-    st.link_button("Open in NormViz", share.address(), icon=":material/open_in_new:")
+    st.link_button("Open in NormViz", share.url(), icon=":material/open_in_new:")
 
 
 def _difference(lanes: list[page_lanes.Lane], seen: Run | None) -> str:

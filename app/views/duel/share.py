@@ -16,9 +16,10 @@ from normviz.runs import Run, names
 from normviz.runs import lane as run_lane
 from normviz.runs.store import retention
 
-from ...session import duel
+from ...session import address, duel
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
+from ...widgets.buttons import button
 from ...widgets.copy_button import copy_link
 from ...widgets.download import download
 from .lanes import Lane, runs
@@ -33,7 +34,7 @@ def query(page_duel: Duel) -> str:
     return links.query(page_duel.params())
 
 
-def address() -> str:
+def url() -> str:
     """The duel's whole URL."""
     place = urlsplit(st.context.url or "")
     return f"{place.scheme}://{place.netloc}{place.path or '/'}?{query(duel.duel())}"
@@ -53,7 +54,7 @@ def caption(lanes: list[Lane], beside: Run | None = None) -> list[str]:
     """What saved charts say of their origin: the duel, its settings, its engines and its address."""
     began = {run.id: run.started.engine for run in runs(lanes) if run.started}
     repeats = [run.config for lane in lanes for run in lane.repeats]
-    return [*names.caption(settings(lanes, beside), began.values(), repeats), address()]
+    return [*names.caption(settings(lanes, beside), began.values(), repeats), url()]
 
 
 def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -> None:
@@ -65,10 +66,16 @@ def show(lanes: list[Lane], backend: SharedBackend, beside: Run | None = None) -
         copy_link("copy_embed", link, "Copy embed code", f"NormViz: {title(lanes)}", keep)
         with st.popover("Download", icon=":material/download:"):
             _files(lanes, backend, beside)
+        large = address.presents()
+        button(
+            "Usual size" if large else "For a projector", address.present, not large,
+            key="projector", icon=":material/present_to_all:",
+            help="The charts with larger text, without the settings at the left",
+        )  # fmt: skip
     text = st.expander("The link, and the same in a terminal", key=TEXT, on_change="rerun")
     if text.open:
         with text:
-            st.code(address(), language=None, wrap_lines=True)
+            st.code(url(), language=None, wrap_lines=True)
             for lane in lanes:
                 command = f"normviz run '?{encode([lane.config])}'"
                 st.code(command, language="bash", wrap_lines=True)

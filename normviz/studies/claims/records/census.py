@@ -164,8 +164,7 @@ CLAIMS = (
     Claim(
         "M4",
         "Sandwich-LN is not the standard",
-        "Norms before and after each branch (Sandwich-LN, Peri-LN) are in some models, but not the "
-        "standard.",
+        "Norms before and after each branch (Sandwich-LN, Peri-LN) are not the standard.",
         "teaching material; Kim et al. 2025, arXiv:2502.02732, name models that have them",
         {},
         {

@@ -133,7 +133,7 @@ CLAIMS = (
     Claim(
         "E6",
         "Pre-LN needs its final norm",
-        "Pre-LN's stream grows with depth and therefore needs a final norm.",
+        "Pre-LN's stream grows with depth, and it needs a final norm.",
         "teaching material",
         {
             "pre": {"label": "Pre-LN", "scheme": "pre", "depth": "16", "schedule": "linear", **MORE},
@@ -176,7 +176,8 @@ CLAIMS = (
         "a constant rate of 0.1 it is, at most chance, {bare_high} instead of {pre_high}. On prose "
         "with 4 blocks and a warmed-up, falling rate of 0.008 it ends at {bare_prose} instead of "
         "{pre_prose}. Rates are the same with the norm and without. No part asks whether models train at "
-        "all without it, as those with 16 blocks and on prose do.",
+        "all without it, as those with 16 blocks and on prose do; none says whether the growth is the "
+        "reason, and the models differ in more than depth.",
         Strip("held-out loss, at most chance (nats)",
               ("pre", "bare", "pre_high", "bare_high", "pre_prose", "bare_prose")),
         seeds=10,
@@ -203,7 +204,7 @@ CLAIMS = (
     Claim(
         "E7",
         "Post-LN ends better when tuned",
-        "Pre-LN is easier to train, but Post-LN ends slightly better when it is tuned.",
+        "Post-LN ends slightly better than Pre-LN when both are tuned.",
         "teaching material; Liu et al. 2020, arXiv:2004.08249, section 2",
         {
             f"{arm}_{init}": {"label": f"{label}, {words}", "scheme": arm, "init": init, "lr": rates,
@@ -228,13 +229,14 @@ CLAIMS = (
         "five, a factor of about 1.5 apart, that is best on the other seeds. With PyTorch's initialisation "
         "Post-LN ends at {post_torch} (rate {post_torch_rate}) and Pre-LN at {pre_torch} (rate "
         "{pre_torch_rate}); with Xavier at {post_xavier} ({post_xavier_rate}) and {pre_xavier} "
-        "({pre_xavier_rate}). No part asks whether Pre-LN is easier to train.",
+        "({pre_xavier_rate}).",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         changed="The text was all trained on, rates were a factor of 2 apart, and the lowest training "
         "loss over three rates was "
         "taken on "
-        "each seed, which favours the noisier arm.",
+        "each seed, which favours the noisier arm. The sentence also said that Pre-LN is easier to "
+        "train, which no part asks.",
         question="quality",
         finding=(
             "tf",
@@ -270,12 +272,12 @@ CLAIMS = (
         "Losses after 600 steps at a rate of 0.003 without warm-up; one above chance (3.32 nats), as of a "
         "run that diverges, counts as chance. Without a norm 12 blocks end at {torch12} with PyTorch's "
         "smaller weights, where Pre-LN ends at {pre}. With Xavier they count as {xavier}, and 32 blocks "
-        "with PyTorch's as {torch32}. The rule asks whether they train at this rate; lower ones were not "
-        "run for this claim.",
+        "with PyTorch's as {torch32}. The rule asks whether they train at this rate; others, higher or "
+        "lower, and spikes on the way were not looked at.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. That the parts are one statement, of all models without norms, was "
-        "said after a result; until then the verdict was holds in part. The sentence added \"wherever the "
-        "norm would have been\".",
+        "said after a result; until then the verdict was holds in part. The sentence also said "
+        "\"wherever the norm would have been\".",
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         general=True,
         question="train",
@@ -318,9 +320,10 @@ CLAIMS = (
         question="norm",
         finding=(
             "tt",
-            "In Pre-LN, at one rate for both norms, RMSNorm and LayerNorm end equal: on the Markov task "
-            "up to 0.01 nats, at {rmsnorm} and "
-            "{layernorm}, and on prose up to 0.02, at {rmsnorm_prose} and {layernorm_prose}.",
+            "In Pre-LN, at one rate for both norms, RMSNorm and LayerNorm end equal: on the Markov "
+            "task up to 0.01 nats, at {rmsnorm} and {layernorm}, and on prose up to 0.02, at "
+            "{rmsnorm_prose} and {layernorm_prose}: these medians lie further apart than the same "
+            "seeds do on average.",
         ),
     ),
     Claim(
@@ -464,7 +467,8 @@ CLAIMS = (
         "decides the first weights and the "
         "data. Post-LN ends at {post}, {post_apart} from the median, and Pre-LN at {pre}, {pre_apart} from "
         "it. The part compares the means of these distances, which the one seed that is furthest off "
-        "raises.",
+        "raises. A third set of seeds alone leaves it undecided. In claim C46's runs Post-LN's "
+        "distance grows with the rate, and Pre-LN's does not.",
         Strip("held-out loss (nats)", ("post", "pre")),
         seeds=16,
         question="train",

@@ -42,8 +42,9 @@ CLAIMS = (
         "training loss over the lowest one) is {off} without and {on} with QK-norm; the held-out losses at "
         "the rates chosen on the other seeds are {best_off} and {best_on}. In the paper each run has "
         "warm-up "
-        "and a cosine, and QK-norm is a LayerNorm; here rates are constant without warm-up, some runs "
-        "at 0.1 and 0.3 still fell at the end and count with the loss that they had, and QK-norm "
+        "and a cosine, and QK-norm is a LayerNorm; here rates are constant without warm-up, runs that "
+        "still fell at the end count with the loss that they had, which with QK-norm are all at 0.3 "
+        "and most at 0.1, and QK-norm "
         "divides each head's "
         "queries and keys by their RMS. The duel shows a rate of 0.1, where the two differ, and not those "
         "({best_off_rate} and {best_on_rate}).",
@@ -53,8 +54,9 @@ CLAIMS = (
         question="rate",
         finding=(
             "tt",
-            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, mostly by the runs at "
-            "0.1 and 0.3, and at its best rate the loss is not worse by 0.01 nats.",
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, by the runs at "
+            "0.1 and 0.3: over the rates below no difference is seen. At its best rate the loss is not "
+            "worse by 0.01 nats.",
         ),
     ),
     Claim(
@@ -269,9 +271,8 @@ CLAIMS = (
     ),
     Claim(
         "E13",
-        "Sandwich-LN combines both",
-        "Sandwich-LN combines the advantages of both: stable like Pre-LN, bounded and as good as "
-        "Post-LN.",
+        "Sandwich-LN against both",
+        "Sandwich-LN trains at rates as high as Pre-LN's, and its loss is as low as Post-LN's.",
         "teaching material; of the norm after each branch Ding et al. 2021, arXiv:2105.13290",
         {
             arm: {"label": label, "scheme": arm, "init": "torch", "lr": rates, "steps": "400",
@@ -302,13 +303,14 @@ CLAIMS = (
                  NotWorse("sandwich_best", "pre_best", 0.01), control=True),
         ),
         "PyTorch's initialisation, with which Post-LN trains 12 blocks; no warm-up, Post-LN's neither; "
-        "rates fall to 0. The largest rate "
-        "that trains is {sandwich} for Sandwich-LN, {pre} for Pre-LN and {post} for Post-LN. At the rates "
+        "rates fall to 0. The largest rate that trains is {sandwich} for Sandwich-LN, the highest that "
+        "was run, {pre} for Pre-LN and {post} for Post-LN. At the rates "
         "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
         "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
         "start by construction. A norm on the branch bounds each branch to RMS 1 (but for its scale and "
         "shift), so the sum of 24 branches is bounded, but not by a constant in depth. No part judges "
-        "\"bounded\". Without warm-up Post-LN ends higher than Pre-LN here, so whether Sandwich-LN keeps "
+        "whether it is bounded. Without warm-up Post-LN ends higher than Pre-LN here, so whether "
+        "Sandwich-LN keeps "
         "what Post-LN gains with one is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
@@ -316,8 +318,8 @@ CLAIMS = (
         "not bounded, "
         "although 2L unit steps bound it. The rate was constant up to 0.128, and a run that still fell "
         "left a part undecided; now it falls to 0, from up to 0.256. A part that read \"bounded\" as a "
-        "stream smaller than Pre-LN's was false and is gone; \"bounded\" is judged by no part, so the "
-        "verdict is about rates and losses.",
+        "stream smaller than Pre-LN's was false and is gone; \"bounded\", and that it combines the "
+        "advantages of both, went from the sentence, as no part tests them.",
         question="quality",
         finding=(
             "ttt",
@@ -330,7 +332,7 @@ CLAIMS = (
     Claim(
         "C51",
         "Late spikes in Pre-LN",
-        "In Pre-LN the gradient spikes late in training, and in Peri-LN it does not.",
+        "In Pre-LN the gradient spikes late in training.",
         "Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters); of spikes of the loss "
         "that come with it Takase et al. 2023, arXiv:2312.16903",
         {
@@ -369,8 +371,8 @@ CLAIMS = (
               ("pre_spike", "peri_spike", "pre_high", "peri_high"), log_y=True),
         seeds=5,
         changed="Peri-LN's best rate was the highest one tried, so that a higher one was tried after a first "
-        "result. That Peri-LN's is less on average became a control, as without a spike in Pre-LN it tells "
-        "nothing.",
+        "result. That Peri-LN's is less on average became a control, as without a spike in Pre-LN it "
+        "tells nothing. The sentence said of Peri-LN that it does not.",
         open_=(("pre", {}), ("peri", {})),
         question="gradient",
         finding=(

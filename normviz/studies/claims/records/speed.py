@@ -112,8 +112,8 @@ CLAIMS = (
     Claim(
         "C52",
         "RMSNorm needs fewer operations",
-        "RMSNorm is simpler than LayerNorm and needs fewer operations, but norms are less than 1 % of a "
-        "transformer's operations at a width of 512.",
+        "RMSNorm needs fewer operations than LayerNorm, and LayerNorm's are less than 1 % of a "
+        "transformer's at a width of 512.",
         "Zhang and Sennrich 2019, arXiv:1910.07467; of all norms and softmax together 0.17 %: Ivanov et al. "
         "2020, arXiv:2007.00072, table 1 (BERT)",
         {norm: {"label": label, "norm": norm, **COUNTED} for norm, label in NORMS.items()},
