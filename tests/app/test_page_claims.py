@@ -67,12 +67,12 @@ def test_claims_stand_under_their_questions_negative_results_first(claims) -> No
         assert result.verdict(claim).sentence in said and f"{claim.key} · {it['scope']}" in said
     (row,) = [one for one in at.caption if "· C9 ·" in one.value]
     assert row.value.startswith("Claim: Skip gains") and "arxiv.org/abs/2004.08249" in row.value
-    for words, found in (("deepnorm bounds", ["C6", "E20"]), ("no such claim", [])):
+    for words, found in (("deepnorm bound", ["C6", "E20"]), ("no such claim", [])):
         checked(at.text_input(key="claim_search").set_value(words).run())
         assert sorted(listed(at)) == found
         verdicts = at.button_group(key="claim_verdicts")
         assert sum(int(label.rsplit(" ", 1)[1]) for label in verdicts.options) == len(found)
-    checked(at.text_input(key="claim_search").set_value("deepnorm bounds").run())
+    checked(at.text_input(key="claim_search").set_value("deepnorm bound").run())
     picked = chip(CLAIMS["C6"], shipped_result(CLAIMS["C6"]))
     checked(at.button_group(key="claim_verdicts").set_value([picked]).run())
     for words in ("deepnorm", "no such claim"):  # other counts, the same choice
