@@ -17,8 +17,8 @@ import altair as alt
 from .base import CANVAS, CONFIG, FIT, TEXT_SIZE, Rows, Spec, js, named, unchecked
 from .palette import RAMP_SCHEME, RAMP_STOPS, RED, ink, paper
 
-CELL = 46
-"""Pixels of a cell, both ways."""
+CELL = 46, 36
+"""Pixels of a cell, across and upwards: three maps stand on the first screen of a laptop."""
 SHORT = 3
 """Characters of a label that fits below the narrowest cell."""
 PER_ROW = 3
@@ -192,7 +192,7 @@ def _panel(panel: Map, i: int, domain: Domain, dark: bool, is_live: bool = False
         fontSize=14, subtitleFontSize=TEXT_SIZE, anchor="start", offset=8,
     )  # fmt: skip
     return alt.LayerChart(layer=layers).properties(
-        width=CELL * len(panel.columns), height=CELL * len(panel.rows), title=title
+        width=CELL[0] * len(panel.columns), height=CELL[1] * len(panel.rows), title=title
     )
 
 

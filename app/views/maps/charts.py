@@ -43,7 +43,7 @@ def charts(page_maps: Maps, drawn: list[Map], is_filling: bool) -> str | None:
     """
     picked = None
     # Room for what is not drawn yet.
-    height = max(CELL * len(panel.rows) for panel in drawn) + AROUND
+    height = max(CELL[1] * len(panel.rows) for panel in drawn) + AROUND
     st.html(f"<style>.st-key-maps .stColumn {{ min-height: {height}px; }}</style>")
     domain, dark = colours(drawn), st.context.theme.type == "dark"
     per_row = 2 if len(drawn) in (1, 2, 4) else PER_ROW

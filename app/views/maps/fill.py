@@ -12,6 +12,7 @@ from normviz.runs.engines import computed_by
 from normviz.runs.store.cells import OpenCells
 from normviz.studies.maps import Cell
 from normviz.studies.maps.layout import maps
+from normviz.studies.maps.points import TRAINS
 from normviz.studies.maps.results import GridResults
 
 from ...session.backend import SharedBackend, shared
@@ -27,7 +28,7 @@ SHORTER = "give fewer values or steps, or run the command below in a terminal"
 MARKS = (
     "Colour: the mean [[loss]] of the last tenth of the steps, at most [[chance]]. × [[diverged]] · ▼ "
     "in most [[seed|seeds]] the loss still fell at the last step: what more steps would give was not "
-    "measured. {}"
+    "measured. {}{} "
     "Point at a cell for its loss curves. A click or a tap on it opens its run in the duel."
 )
 LINE = "The line ([[frontier]]) is the largest learning rate that trains. "
@@ -108,7 +109,7 @@ def _tick(page_maps: Maps, state: DeltaGenerator) -> bool:
             st.error(page_maps.refused)
         cells.failures(keys, backend, "Fill again")
     picked = charts.charts(page_maps, drawn, is_filling=opened is not None)
-    glossary.caption(MARKS.format(LINE if any(panel.frontier for panel in drawn) else ""))
+    glossary.caption(MARKS.format(LINE if any(panel.frontier for panel in drawn) else "", TRAINS))
     charts.show_edges(page_maps, results)
     charts.show_summary(page_maps, results)
     charts.reach(page_maps, drawn)

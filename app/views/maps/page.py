@@ -15,7 +15,6 @@ from normviz.runs.engines import computed_by
 from normviz.studies.maps.grid import SweepError
 from normviz.studies.maps.layout import maps, spanned
 from normviz.studies.maps.link import caption
-from normviz.studies.maps.points import TRAINS
 from normviz.studies.maps.summary import table
 
 from ...session import address
@@ -34,7 +33,8 @@ def page() -> None:
     address.show(page_maps.asked.params())
     with st.container(key="head"):
         st.markdown("# Where does it train?")
-    st.caption(TRAINS)
+    knobs.show(page_maps)
+    fill.show(page_maps, backend)
     glossary.line(
         "placement",
         "depth",
@@ -48,8 +48,6 @@ def page() -> None:
         "init",
         "seed",
     )
-    knobs.show(page_maps)
-    fill.show(page_maps, backend)
     show_downloads(page_maps, backend)
 
 

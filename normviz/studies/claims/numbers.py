@@ -25,11 +25,12 @@ def value(arm: str, quantity: Quantity, **where: object) -> Of:
     return lambda sample: quantity.of(sample.run(arm, **where))
 
 
-def slope(arm: str, x: str, quantity: Quantity, **where: object) -> Of:
-    """Exponent p of the power law quantity ~ x^p: least squares of the logarithms over the cells."""
+def slope(arm: str, x: str, quantity: Quantity, start: float = 0, **where: object) -> Of:
+    """Exponent p of the power law quantity ~ x^p: least squares of the logarithms over the cells, those with
+    x of `start` or more."""
 
     def of(sample: Sample) -> float:
-        cells = sample.runs(arm, **where)
+        cells = [c for c in sample.runs(arm, **where) if getattr(c.config, x) >= start]
         return log_slope([getattr(c.config, x) for c in cells], [quantity.of(c) for c in cells])
 
     return of

@@ -277,9 +277,9 @@ CLAIMS = (
         finding=(
             "ttu",
             "In 300 steps at 0.003 without warm-up, with DeepNorm no gradient exceeds the first one's "
-            "tenfold, with 12 and with 48 "
-            "blocks. In Pre-LN and in Post-LN none does either, and whether "
-            "DeepNorm's grows less than Pre-LN's is undecided.",
+            "tenfold, with 12 and with 48 blocks. In Pre-LN none does either, nor in Post-LN, which "
+            "with 10 blocks does not train at this rate (claim E1); whether DeepNorm's grows less than "
+            "Pre-LN's is undecided.",
         ),
     ),
     Claim(

@@ -277,7 +277,8 @@ CLAIMS = (
         question="stream",
         finding=(
             "ttf",
-            "In Pre-LN later blocks cost less to leave out (rank correlation {pre_rank}), in Post-LN "
+            "In Pre-LN later blocks tend to cost less to leave out (rank correlation {pre_rank}), in "
+            "Post-LN "
             "they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does not make the "
             "deeper half cost more here: "
             "{lns_deep} instead of Pre-LN's {pre_deep}.",

@@ -259,8 +259,8 @@ CLAIMS = (
     Claim(
         "C43",
         "What a norm gives a graph network",
-        "Normalising node features lets graph networks go deeper, to a lower loss on nodes that "
-        "training did not see.",
+        "Normalising node features lets graph networks go deeper, to a lower loss on nodes whose "
+        "labels training did not see.",
         "teaching material; for BatchNorm and LayerNorm on graphs Cai et al. 2020, arXiv:2009.03294",
         {
             arm: {"label": label, "task": "digits_graph", "depth": "2,8", "lr": "0.001", "steps": "80",
@@ -285,7 +285,8 @@ CLAIMS = (
         "norm, {layernorm8} with LayerNorm and {batchnorm8} with BatchNorm; with 2 blocks at {none2}, "
         "{layernorm2} and {batchnorm2}. An MLP that reads no edges ends at {mlp2} with 2 blocks. No "
         "part compares with the loss of training, so that a model without a norm may end higher "
-        "because it trains less; none judges LayerNorm with 2 blocks.",
+        "because it trains less, at this one rate; none judges LayerNorm with 2 blocks. Features and "
+        "edges of all nodes are read in training.",
         Curve("depth", HELD_OUT, log_y=False),
         changed="Runs had 40 steps, and some still fell; they have 80. The "
                 "part about an MLP became a control, since the claim says nothing of one.",
@@ -295,7 +296,8 @@ CLAIMS = (
         finding=(
             "ttt",
             "A graph network of 8 blocks ends at {layernorm8} with LayerNorm and at {none8} without a "
-            "norm, where some seeds are at chance or above it, on nodes that it did not train on; with 2 "
+            "norm, where some seeds are at chance or above it, on nodes whose labels it did not train "
+            "on; with 2 "
             "blocks at {layernorm2} and {none2}.",
         ),
     ),

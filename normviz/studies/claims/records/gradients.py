@@ -60,6 +60,8 @@ CLAIMS = (
         {"pre": {**PRE, "depth": DEEP}, "post": {**POST, "depth": DEEP}},
         {
             "pre": Number("the exponent over depth, Pre-LN", slope("pre", "depth", TOP)),
+            "pre_deep": Number("the exponent over depth from 8 blocks on, Pre-LN",
+                               slope("pre", "depth", TOP, start=8)),
             "post": Number("the exponent over depth, Post-LN", slope("post", "depth", TOP)),
         },
         (
@@ -67,7 +69,9 @@ CLAIMS = (
             Part("In Post-LN its exponent is within 0.25 of 0", Between("post", -0.25, 0.25)),
         ),
         "Over 2 to 64 blocks the gradient of W2 in the last block scales as L to the power of {pre} in "
-        "Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. The theorem gives "
+        "Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. From 8 blocks "
+        "on Pre-LN's power is {pre_deep}, which no part judges. The band around Post-LN's 0 is wider "
+        "than that around Pre-LN's -1/2. The theorem gives "
         "upper bounds; the rule takes them for the law, as the paper reads them. One width was "
         "measured, so how it goes with d is not tested. It assumes one head, "
         "uniform attention and a square FFN; the models here have four heads, an FFN of four times the "
@@ -89,8 +93,9 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ut",
-            "In Pre-LN the gradient of the last block's W2 shrinks as L to the power of {pre}, less "
-            "steeply than the theorem's -1/2. In Post-LN it grows slowly, as L to the power of {post}.",
+            "Over 2 to 64 blocks the gradient of the last block's W2 shrinks in Pre-LN as L to the "
+            "power of {pre}, less steeply than the theorem's -1/2; from 8 blocks on as {pre_deep}. In "
+            "Post-LN it grows slowly, as L to the power of {post}.",
         ),
     ),
     Claim(

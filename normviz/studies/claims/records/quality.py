@@ -175,7 +175,8 @@ CLAIMS = (
         "at "
         "a constant rate of 0.1 it is, at most chance, {bare_high} instead of {pre_high}. On prose "
         "with 4 blocks and a warmed-up, falling rate of 0.008 it ends at {bare_prose} instead of "
-        "{pre_prose}. Rates are the same with the norm and without. No part asks whether models train at "
+        "{pre_prose}. Rates are the same with the norm and without, and were chosen for neither. No "
+        "part asks whether models train at "
         "all without it, as those with 16 blocks and on prose do; none says whether the growth is the "
         "reason, and the models differ in more than depth.",
         Strip("held-out loss, at most chance (nats)",

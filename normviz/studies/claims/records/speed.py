@@ -87,7 +87,8 @@ CLAIMS = (
         "LayerNorm is one "
         "each way. Where both are written in elementary operations, as in models without fused kernels, "
         "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
-        "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a repeat.",
+        "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a "
+        "repeat. The sources' ranges exclude each other, so not all parts can be true.",
         Curve("width", lab("step", "saved of a step with PyTorch's kernels", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),
@@ -104,8 +105,9 @@ CLAIMS = (
         question="norm",
         finding=(
             "ttfff",
-            "Where both norms are hand-written, RMSNorm saves {hand} to {hand_most} of a training step, by "
-            "width. With PyTorch's kernels a step takes 2.3 % to 5.4 % longer on the CPU that was "
+            "Where both norms are hand-written, RMSNorm saves {hand} of a training step at the worst "
+            "of three widths and {hand_most} at the best. With PyTorch's kernels a step takes 2.3 % to "
+            "5.4 % longer on the CPU that was "
             "measured. No GPU was measured.",
         ),
     ),
