@@ -109,7 +109,7 @@ async def replay(page: ClientConnection) -> BackMsg:
 
 
 async def frames(at: Target, number: int) -> None:
-    """A frame of 4 MB (or of 19 MB, each second one) that does not end, and answers to pings."""
+    """A frame of 4 or 19 MB that does not end."""
     size = 4_000_000 if number % 2 else 19_000_000
     reader, writer = await at.raw_socket(STREAM if number % 3 else NUMBERS)
     writer.write(b"\x82\xff" + struct.pack("!Q", size) + MASK)
@@ -121,7 +121,7 @@ async def frames(at: Target, number: int) -> None:
 
 
 async def fragments(at: Target, number: int) -> None:
-    """Fragments of two bytes of a message that does not end, each followed by a pong."""
+    """Fragments of a message that does not end."""
     del number
     _, writer = await at.raw_socket(STREAM)
     pong = b"\x8a\x80" + MASK
@@ -137,7 +137,7 @@ async def fragments(at: Target, number: int) -> None:
 
 
 async def pings(at: Target, number: int) -> None:
-    """Empty pings, as many as the connection takes."""
+    """Empty pings without a pause."""
     del number
     _, writer = await at.raw_socket(NUMBERS)
     try:
@@ -149,7 +149,7 @@ async def pings(at: Target, number: int) -> None:
 
 
 async def openings(at: Target, number: int) -> None:
-    """A page of four lanes, another one each second."""
+    """Another page of four lanes each second."""
     ask = BackMsg()
     seeds = ",".join(f"{10**6 * number + secrets.randbelow(10**6)}" for _ in range(4))
     ask.rerun_script.query_string = f"v=1&lanes=4&scheme=pre,post,peri,deepnorm&init_seed={seeds}"
@@ -159,7 +159,7 @@ async def openings(at: Target, number: int) -> None:
 
 
 async def caches(at: Target, number: int) -> None:
-    """A page that has Streamlit's caches cleared, again and again."""
+    """Streamlit's caches cleared, again and again."""
     del number
     async with at.socket(STREAM) as page:
         await page.send(rerun())
@@ -169,7 +169,7 @@ async def caches(at: Target, number: int) -> None:
 
 
 async def links(at: Target, number: int) -> None:
-    """A page whose link has 60 kB, each value another one."""
+    """A link of 60 kB."""
     del number
     ask = BackMsg()
     words = ",".join(secrets.token_hex(8) for _ in range(3_500))
@@ -180,7 +180,7 @@ async def links(at: Target, number: int) -> None:
 
 
 async def nested(at: Target, number: int) -> None:
-    """Charts of lists in lists, as deep as a request is long."""
+    """Charts of lists in lists."""
     del number
     async with at.socket(NUMBERS) as charts:
         await charts.send('{"runs": ' + "[" * 2000 + "]" * 2000 + ', "probe": "grad_block"}')
@@ -188,7 +188,7 @@ async def nested(at: Target, number: int) -> None:
 
 
 async def pictures(at: Target, number: int) -> None:
-    """The picture of another duel as soon as the last answer is there."""
+    """Pictures of duels, one after another."""
     reader, writer = await at.open()
     try:
         for i in count():
@@ -204,7 +204,7 @@ async def pictures(at: Target, number: int) -> None:
 
 
 async def watchers(at: Target, number: int) -> None:
-    """A socket of charts that asks once and reads what comes."""
+    """A socket of charts that reads what comes."""
     async with at.socket(NUMBERS) as charts:
         await charts.send(f'{{"runs": [{number + 1}], "probe": "grad_block"}}')
         while True:
@@ -212,7 +212,7 @@ async def watchers(at: Target, number: int) -> None:
 
 
 async def widgets(at: Target, number: int) -> None:
-    """A page with 110,000 values in one message, which closes after a while and comes again."""
+    """110,000 values in one message."""
     ask = BackMsg()
     for i in range(110_000):
         ask.rerun_script.widget_states.widgets.add(id=f"{i:x}", trigger_value=True)
@@ -225,7 +225,7 @@ async def widgets(at: Target, number: int) -> None:
 
 
 async def downloads(at: Target, number: int) -> None:
-    """A page that asks for its replay 50 times at once, again and again."""
+    """50 replays asked for at once."""
     del number
     async with at.socket(STREAM) as page:
         await page.send(rerun())
@@ -240,7 +240,7 @@ async def downloads(at: Target, number: int) -> None:
 
 
 async def values(at: Target, number: int) -> None:
-    """A page with a text of 3.7 MB in a box, which closes after a while and comes again."""
+    """A text of 3.7 MB in a page's box."""
     async with at.socket(STREAM) as page:
         await page.send(rerun("a" * 3_700_000))
         with suppress(TimeoutError):
@@ -259,7 +259,7 @@ async def idle(at: Target, number: int) -> None:
 
 
 async def requests(at: Target, number: int) -> None:
-    """A connection that asks for a page, or for the health, as soon as the answer is there."""
+    """Pages or the health asked for without a pause."""
     reader, writer = await at.open()
     path = "healthz" if number % 2 else "?v=1"
     ask = f"GET /{path} HTTP/1.1\r\nHost: {at.host}\r\nX-Forwarded-For: {FROM}\r\n\r\n".encode()
@@ -281,7 +281,7 @@ async def visits(at: Target, number: int) -> None:
 
 
 async def topics(at: Target, number: int) -> None:
-    """Charts of runs that do not exist, another one with each request."""
+    """Charts of runs that do not exist."""
     async with at.socket(NUMBERS) as charts:
         for i in count():
             run = 10**9 + 10_000 * number + i % 10_000
@@ -290,7 +290,7 @@ async def topics(at: Target, number: int) -> None:
 
 
 async def renders(at: Target, number: int) -> None:
-    """A page that asks to be rendered again as soon as it is."""
+    """A page rendered again and again."""
     del number
     async with at.socket(STREAM) as page:
         while True:
@@ -299,7 +299,7 @@ async def renders(at: Target, number: int) -> None:
 
 
 async def uploads(at: Target, number: int) -> None:
-    """An upload to an open page that does not end."""
+    """An upload that does not end."""
     reader, writer = await at.open()
     writer.write(
         f"GET /_stcore/health HTTP/1.1\r\nHost: {at.host}\r\nX-Forwarded-For: {FROM}\r\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -149,28 +150,38 @@ def verdicts() -> None:
 
 
 def attacks() -> None:
-    """What visitors felt without and with each attack, and the memory of the server."""
+    """What visitors felt without and with each attack, and the memory of the server: of each the figures
+    that its goal is about."""
     found = json.loads(attack.FILE.read_text())
-    print(found["words"] + ".\n")
-    print("| attack | page, s | click, s | updates a second | server, MiB | all, MiB | outcome |")
-    print("|---" * 7 + "|")
+    scope, _, terms = found["words"].partition(". page: ")
+    (later,) = re.findall(r"[\d.]+ s later", terms)
+    print(f"{scope}; {terms.rpartition('; ')[2]}.\n")
+    print(f"""Seconds until a new visitor's page was usable, and until a click was rendered: 95 of 100 took no
+longer. Updates of the charts: of the visitor who got fewest. Memory of the server: before, at most during it,
+{later}; of all of NormViz: at most during it. After the name: how many clients attack.
+""")
+    print("| attack | page, s | click, s | updates a second | server, MiB | all, MiB |")
+    print("|---" * 6 + "|")
     for row in found["rows"]:
         felt = (
-            " → ".join(
-                f"{row[when][what][0]:.{n}f} ({row[when][what][1]:.{n}f})"
-                for when in ("without", "during")
-            )
+            f"{row['without'][what][1]:.{n}f} → {row['during'][what][1]:.{n}f}"
             for what, n in attack.SEEN.items()
         )
-        memory = (", ".join(f"{mib:.0f}" for mib in row[which]) for which in ("server", "all"))
+        before, most, _, after = row["server"]
+        server = f"{before:.0f}, {most:.0f}, {after:.0f}"
         print(
-            "| "
-            + " | ".join([row["name"], *felt, *memory, "; ".join(row["wrong"]) or "held"])
-            + " |"
+            "| " + " | ".join([_attack(row["name"]), *felt, server, f"{row['all'][1]:.0f}"]) + " |"
         )
-    print()
-    for name, (does, many) in attack.ATTACKS.items():
-        print(f"* {name}: {many} at a time. {inspect.getdoc(does)}")
+    missed = [f"{row['name']}, {', '.join(row['wrong'])}" for row in found["rows"] if row["wrong"]]
+    print(f"\nGoals (in `tests/bench/attack.py`) that were missed: {'; '.join(missed) or 'none'}.")
+
+
+def _attack(name: str) -> str:
+    """An attack with how many clients it has, and what each does."""
+    if name == attack.NONE:
+        return name
+    does, many = attack.ATTACKS[name]
+    return f"{name}, {many}: {(inspect.getdoc(does) or '').rstrip('.')}"
 
 
 if __name__ == "__main__":
