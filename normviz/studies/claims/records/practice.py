@@ -84,7 +84,8 @@ CLAIMS = (
         "(the stream's RMS after the last block over that after the first) and of the mean cost of leaving "
         "out one block's branches is {r} over eight placements. Pre-LN grows {pre_growth} times and loses "
         "{pre_mean} a block, Peri-LN {peri_growth} and {peri_mean}, LayerScale {layerscale_growth} and "
-        "{layerscale_mean}. Each seed trains the same eight placements, so the range over the seeds says "
+        "{layerscale_mean}: these three have the same order in both, the eight have not. Each seed "
+        "trains the same eight placements, so the range over the seeds says "
         "nothing about other placements. The rule's interval, and the figure's bar, is over placements. "
         "The record's correlation is "
         "over pretrained models, this one over placements of a small one.",

@@ -250,7 +250,7 @@ CLAIMS = (
     Claim(
         "E10",
         "No norm, no training",
-        "Without any norm training is unstable.",
+        "Without any norm a transformer does not train.",
         "teaching material",
         {
             "xavier": {"label": "No norm, Xavier", "scheme": "none", "depth": "12", "steps": "600"},
@@ -277,8 +277,8 @@ CLAIMS = (
         "lower, and spikes on the way were not looked at.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. That the parts are one statement, of all models without norms, was "
-        "said after a result; until then the verdict was holds in part. The sentence also said "
-        "\"wherever the norm would have been\".",
+        "said after a result; until then the verdict was holds in part. The sentence said that it is "
+        "unstable, \"wherever the norm would have been\", which no part tests.",
         open_=(("xavier", {}), ("torch", {"depth": 12}), ("torch", {"depth": 32}), ("pre", {})),
         general=True,
         question="train",
