@@ -53,7 +53,7 @@ def models() -> dict[str, tuple[str, str]]:
     return classes
 
 
-COPYRIGHT = re.compile(r"Copyright\s*(?:\(c\)\s*)?(\d{4})")
+COPYRIGHT = re.compile(r"Copyright\s*(?:\([cC]\)\s*)?(\d{4})")
 HEAD = 3000
 """Characters of a file in which its copyright notice is."""
 

@@ -90,7 +90,8 @@ def rates() -> None:
         cells = sorted(grid.cells, key=lambda cell: (cell.at, cell.seed))
         found = [point(cell, ship[cell.key]) for cell in cells if cell.key in ship]
         for name, edges in edge_rows(grid, found, "depth").items():
-            print(f"| {name}, {init} | {' | '.join(edges.values())} |")
+            short = [re.sub(r"none from \S+ up in \d+ steps", "none", it) for it in edges.values()]
+            print(f"| {name}, {init} | {' | '.join(short)} |")
 
 
 def placements() -> None:

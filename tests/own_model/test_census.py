@@ -354,6 +354,7 @@ def test_its_summary_counts_every_stack() -> None:
     [
         ("# Copyright 2024 A\n# Copyright (c) 2018, B", "# Copyright 2020 C", 2024),
         ("# Copyright (c) 2018, B", "", 2018),
+        ("# Copyright (C) 2025 D", "", 2025),
         ("import torch", "# Copyright 2020 C", 2020),
         ("import torch", "", None),
         ("import torch" + "\n" * 5000 + "# Copyright 2024 A", "", None),

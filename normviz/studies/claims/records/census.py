@@ -85,12 +85,14 @@ CLAIMS = (
             Part("More than half are Pre-LN", Fact("share", low=50), control=True),
         ),
         "Of {all} stacks of blocks of decoders whose code has a copyright notice of 2023 or later, {pre} "
-        "are Pre-LN, {share} of them. {both} have norms before and after each branch, {after} have a norm "
-        "after each branch alone, {one} have parallel branches, which read a normed stream too, and {rest} "
+        "are Pre-LN, {share} of them. {both} have norms before and after each branch, {after} have a "
+        "norm after each branch alone (OLMo Hybrid only in its blocks with attention), {one} have "
+        "parallel branches, which read a normed stream too, and {rest} "
         "have another placement. The placement of {open} is undecided. "
         "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is a "
         "code path of the library with its configuration's defaults; settings of a few change the "
-        "placement. How many people use a model is not counted, and a "
+        "placement. Models that run on older code, as Llama 2 and 3 do, are not among them. How many "
+        "people use a model is not counted, and a "
         "variant that copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
@@ -101,7 +103,8 @@ CLAIMS = (
         question="models",
         finding=(
             "ft",
-            "{pre} of {all} code paths of decoders since 2023 are Pre-LN, {share}; {both} have norms "
+            "{pre} of {all} code paths of decoders whose code is dated 2023 or later are Pre-LN, "
+            "{share}; {both} have norms "
             "on both sides of each branch, and the placement of {open} is undecided.",
         ),
     ),

@@ -212,13 +212,15 @@ CLAIMS = (
         "move "
         "from one twentieth of the run to the next: {none_drift} without a norm, {pre_drift} in Pre-LN, "
         "{resp_drift} in Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, "
-        "{resp_loss} and {post_loss}, at most chance, on that batch; the last control judges Post-LN "
+        "{resp_loss} and {post_loss} on that batch, where a loss above chance counts as chance; the "
+        "last control judges Post-LN "
         "at 0.002. PyTorch's initialisation, 12 blocks, 300 steps, no warm-up, "
         "each at the best of some rates on another seed, 0.002, 0.008, 0.004 and 0.004. Drift grows "
         "with the rate, so that these are compared at different ones; at 0.002, as without a norm, "
         "Post-LN's is {slow_drift}. "
-        "This compares four placements, and no noise was added to the inputs as in the paper "
-        "against it.",
+        "This compares four placements, and no noise was added to the inputs as in the paper against "
+        "it. Both papers are about BatchNorm, which fixes what is measured here; LayerNorm fixes each "
+        "position's statistics instead. The batch is the same in every seed.",
         Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
         lab="drift",
         open_=tuple((arm, {}) for arm in DRIFTING if arm != "slow"),

@@ -94,10 +94,10 @@ CLAIMS = (
     ),
     Claim(
         "C44",
-        "LayerNorm and the size of recurrent weights",
-        "A norm on the pre-activation makes the loss of a recurrent net before training invariant to "
-        "the size of its weights.",
-        "Ba et al. 2016, arXiv:1607.06450, section 5.1",
+        "LayerNorm and the size of an RNN's weights",
+        "A norm on the pre-activation makes the loss of a recurrent net before training invariant to a "
+        "common factor of its weights.",
+        "Ba et al. 2016, arXiv:1607.06450, sections 3.1 and 5.1",
         {
             place: {"label": label, "family": "rnn", "scheme": place, "task": "digits", "seq_len": "32",
                     "weight_gain": "0.3,1,3", "lr": "0.003", "width": "16", "batch": "16", "steps": "300",
@@ -127,7 +127,8 @@ CLAIMS = (
         ),
         "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from 0.003 "
         "to 0 without warm-up. "
-        "The weights are the two matrices of the cell. Over Xavier's times 0.3, 1 and 3 the first loss "
+        "The weights are the two matrices of the cell, multiplied by the same factor. Over Xavier's "
+        "times 0.3, 1 and 3 the first loss "
         "differs by {none_apart} without a norm and by {layer_apart} with LayerNorm. After training the "
         "held-out loss, which the figure shows, is {none0}, {none1} and {none2} without a norm, and "
         "{layer0}, {layer1} and {layer2} with LayerNorm.",
@@ -149,7 +150,8 @@ CLAIMS = (
         "C41",
         "Placement in a vision transformer",
         "In a vision transformer the place of the norm matters: after the same steps without warm-up "
-        "Pre-LN is at a lower loss than Post-LN, whose gradient leans more to the last block.",
+        "Pre-LN is at a lower loss than Post-LN, in which the last block's gradient before training is "
+        "larger relative to the first's.",
         "teaching material; for language models Xiong et al. 2020, arXiv:2002.04745",
         {
             scheme: {"label": label, "family": "vit", "scheme": scheme, "task": "digits", "mask": "none",

@@ -363,25 +363,31 @@ CLAIMS = (
         ),
         "Seven rates for each placement and depth, a factor of about 1.2 apart, no warm-up; PyTorch's "
         "initialisation, for DeepNorm its own with Xavier. 150 steps, or 0.6 over the middle rate where that "
-        "is more: 508 for Post-LN with 24 blocks. From 4 to 24 blocks the largest rate that trains goes as L "
-        "to the power of {post} in Post-LN, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and "
-        "{completep} in Pre-LN with branches / L, where it rises a little within the rule's 0.2. No "
+        "is more: 508 for Post-LN with 24 blocks. Fitted by a power of L from 4 to 24 blocks, the "
+        "largest rate that trains has an exponent of {post} in Post-LN, where it is steeper from 10 to "
+        "24 blocks than from 4 to 10, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and "
+        "{completep} in Pre-LN with branches / L, where it rises a little within the rule's 0.2. A run "
+        "that still fell at its end counts as one that does not train; such runs lie above the edge in "
+        "Pre-LN, Peri-LN and with branches / L, and no part would change if they trained. No "
         "part asks whether it falls in Pre-LN, Peri-LN and DeepNorm, or faster in Post-LN than in "
         "Peri-LN. The "
         "rates are in the table of all numbers.",
         Strip("exponent of the largest rate over depth", tuple(RATES), runs=largest_of),
         seeds=3,
         open_=tuple((f"{arm}24", {"lr": RATES[arm][2][2]}) for arm in ("post", "pre", "peri", "completep")),
-        changed="Rates were a factor of 2 apart and all runs had 200 steps, so that a slow run counted as "
-        "one that fails. Each placement and depth now has a window of rates around the edge, which one seed "
+        changed="Rates were a factor of 2 apart and all runs had 200 steps, so that a slow run counted "
+        "as one that fails, as it still does where it falls at its end. Each placement and depth now "
+        "has a window of rates around the edge, which one seed "
         "that does not judge has found, and the deepest is 24 blocks (36 before). The sentence said of "
         "all placements that it falls, which the parts ask of Post-LN alone.",
         question="experiment",
         finding=(
             "tttut",
-            "From 4 to 24 blocks, without warm-up, the largest rate that trains goes as L to the power of "
-            "{post} in Post-LN and {pre} in Pre-LN, with PyTorch's initialisation, and of {deepnorm} in "
-            "DeepNorm with its own. With branches / L it does not fall: {completep}.",
+            "From 4 to 24 blocks, without warm-up, a power of L fitted to the largest rate that trains "
+            "has an exponent of {post} in Post-LN, where it is steeper with depth, and of {pre} in "
+            "Pre-LN, with PyTorch's initialisation, and of {deepnorm} in DeepNorm with its own. With "
+            "branches / L it does not fall: "
+            "{completep}.",
         ),
     ),
     Claim(
@@ -550,8 +556,10 @@ CLAIMS = (
         "/ "
         "rate for SGD, of the Hessian's largest eigenvalue; for Adam it is 38 / rate, of the Hessian "
         "preconditioned by Adam's own scaling. Before its first step Adam has none: at the start it is that "
-        "of several batches' squared gradients, as if Adam had waited for them, and where Adam starts "
-        "depends on that choice. The two may not be compared with each other, and both are "
+        "of several batches' squared gradients, as if Adam had waited for them. That choice decides "
+        "the parts on where Adam starts: with the bias correction of its first step the same numbers "
+        "would be many times as large, and Post-LN would start above the edge. The two may not be "
+        "compared with each other, and both are "
         "of "
         "training on one fixed batch: here each step has its own. Over the edge at the peak rate, at the "
         "start and after 10, 30 and 100 steps of warm-up: with SGD at 0.1 Post-LN {post_sgd100_0}, "
@@ -562,14 +570,15 @@ CLAIMS = (
         "{post_sgd0_100} and {post_adam0_100} after 100 steps. With Adam it was below at the start, by this "
         "measure, so "
         "the part that asks where it ends tells nothing of a way down. No part compares with the runs "
-        "without warm-up, so that none "
-        "says that it is the warm-up that leads there.",
+        "without warm-up, which after 100 steps are flatter in most seeds, so nothing here says that "
+        "it is the warm-up that leads there.",
         Strip("sharpness over the edge of stability", log_y=True,
               runs=lambda name, _: [(name.rpartition("_")[0], {})]),
         lab="sharpness",
         open_=(("post_adam0", {}), ("post_adam100", {}), ("post_sgd100", {}), ("pre_sgd100", {})),
         changed="Sharpness was of one batch, at the start and after 100 steps. The label said that Post-LN "
-        "starts beyond the edge, which with Adam it does not, and that Pre-LN with SGD ends above it was "
+        "starts beyond the edge, which with Adam, by the scaling chosen here, it does not, and that "
+        "Pre-LN with SGD ends above it was "
         "no "
         "part.",
         question="experiment",
@@ -577,8 +586,9 @@ CLAIMS = (
             "tftttutut",
             "With SGD at 0.1 Post-LN starts at {post_sgd100_0} times the edge of that rate and is at "
             "{post_sgd100_100} after 100 steps of warm-up, without one at {post_sgd0_100}. With Adam at "
-            "0.003, with a scaling from several batches, it starts below, at {post_adam100_0}; after "
-            "10 steps some seeds are far above it, with warm-up and without. "
+            "0.003, with a scaling from several batches, it starts below, at {post_adam100_0}, and "
+            "ends at {post_adam100_100} after warm-up, without one at {post_adam0_100}; after 10 steps "
+            "some seeds are far above it, with warm-up and without. "
             "Pre-LN with SGD ends its warm-up near the edge, at "
             "{pre_sgd100_100}.",
         ),

@@ -73,8 +73,8 @@ CLAIMS = (
         "on Pre-LN's power is {pre_deep}, which no part judges. The band around Post-LN's 0 is wider "
         "than that around Pre-LN's -1/2. The theorem gives "
         "upper bounds; the rule takes them for the law, as the paper reads them. One width was "
-        "measured, so how it goes with d is not tested. It assumes one head, "
-        "uniform attention and a square FFN; the models here have four heads, an FFN of four times the "
+        "measured, so how it goes with d is not tested. The theorem assumes one head, uniform "
+        "attention and a square FFN; the models here have four heads, an FFN of four times the "
         "width and queries of random weights, so that attention is not uniform.",
         Curve("depth", TOP),
         (

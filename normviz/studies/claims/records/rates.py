@@ -150,7 +150,8 @@ CLAIMS = (
             Part("A higher rate trains with Peri-LN", LessInMost("pre_rate", "peri_rate")),
             Part("The loss at the best rate is lower", Less("peri_best", "pre_best", 0.005)),
         ),
-        "12 blocks, no warm-up, rates that fall to 0. From step 0 to the last, at a rate of 0.004, the "
+        "12 blocks, no warm-up, rates that fall to 0. Peri-LN norms the embedding too; what that norm "
+        "does alone was not tested. From step 0 to the last, at a rate of 0.004, the lowest one, the "
         "stream after the last block grows {pre_growth} "
         "times in Pre-LN and {peri_growth} times in Peri-LN, which starts larger; they end at {pre_end} "
         "and "

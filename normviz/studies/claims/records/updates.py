@@ -118,9 +118,10 @@ CLAIMS = (
         "With 18 blocks, the gradient of all of the last block's parameters starts at {top_post} in "
         "Post-LN "
         "and {top_init} in Post-LN-init, where the paper finds a larger one in its models for translation. "
-        "At a rate of 0.001 without warm-up Post-LN ends at {post}, at most chance, Post-LN-init at "
-        "{init}. The figure has the losses; the gradients are in the table of all numbers. As the "
-        "gradient is not larger here, this does not tell whether its size breaks Post-LN.",
+        "At a rate of 0.001 without warm-up Post-LN ends at {post}, where a loss above chance counts "
+        "as chance, and Post-LN-init at {init}. The figure has the losses; the gradients are in the "
+        "table of all numbers. As the gradient is not larger at step 0, the only step that is judged, "
+        "this does not tell whether its size breaks Post-LN.",
         Strip("final loss (nats)", ("post", "init")),
         changed="Runs had 200 steps. That it trains where Post-LN does not was a control, though the "
         "sentence says so: that it is no control, and that a gradient that is not larger contradicts the "
@@ -226,8 +227,9 @@ CLAIMS = (
         "The logits' standard deviation grows as L to the power of {power}: on average a little steeper "
         "than a square root, within the rule's band of 0.4 to 0.6. The first loss lies {few} above "
         "ln V with 6 blocks and {many} with 96; with the final norm and 96 blocks {pre}. The dashed "
-        "line is sqrt(L), to which sqrt(1 + cL) comes from below for large L: with any c its exponent "
-        "over these depths is less than one half, and the measured one is a little more.",
+        "line is sqrt(L) from the first point. The exponent of sqrt(1 + cL) comes to one half from "
+        "below as L grows: with any c it is less than that over these depths, and the measured one is "
+        "a little more.",
         Curve("depth", STD),
         (Theory("sqrt(L)", "from the first point; branches of equal variance",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),

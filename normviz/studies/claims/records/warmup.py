@@ -56,7 +56,8 @@ CLAIMS = (
             "ftut",
             "With Xavier and 10 blocks, within 800 steps, warm-up decides at 0.003: Post-LN is at chance, "
             "or above it, without it and ends at {post200_3} with it. At 0.001 it trains without. At 0.01 "
-            "two of ten seeds train with it (median {post200_10}, at most chance), so whether warm-up is "
+            "two of ten seeds train with it (median {post200_10}, where a loss above chance counts as "
+            "chance), so whether warm-up is "
             "enough there is undecided. Pre-LN trains without it at all three rates.",
         ),
     ),
@@ -193,7 +194,7 @@ CLAIMS = (
         "With "
         "24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at {bare} ({bare_rate}), "
         "each at the rate that is best on the other seeds; at a rate of 0.015 at {warm_high} and "
-        "{bare_high}. At 0.007, the third rate that both have, no difference is seen. That it trains "
+        "{bare_high}. At 0.007, the third rate that both have, it is undecided. That it trains "
         "without warm-up is claim C5, on the Markov task.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
@@ -203,7 +204,7 @@ CLAIMS = (
         finding=(
             "tt",
             "With 8 blocks on prose and at best rates the held-out loss of Pre-LN is {warm} with "
-            "warm-up and {bare} without; at a rate of 0.007 no difference is seen.",
+            "warm-up and {bare} without; at a rate of 0.007 it is undecided.",
         ),
     ),
     Claim(
@@ -234,7 +235,8 @@ CLAIMS = (
             Part("At 0.003 it trains with a cosine after warm-up", Most("warm_3", high=HALF),
                  control=True),
         ),
-        "Post-LN, 8 blocks, Xavier, 240 steps. At a rate of 0.003 its loss, at most chance, is {bare_3} "
+        "Post-LN, 8 blocks, Xavier, 240 steps. At a rate of 0.003 its loss, where one above chance "
+        "counts as chance, is {bare_3} "
         "with a cosine from the first step on, {constant} at a constant rate and {warm_3} with a cosine "
         "after 60 steps of warm-up. At the rates with the best mean over the other seeds the held-out "
         "losses are "
