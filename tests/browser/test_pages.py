@@ -225,9 +225,9 @@ def test_from_the_guide_and_from_a_map_to_a_duel(browser: Browser, address: str)
         charts = ".st-key-maps .stVegaLiteChart canvas"
         page.wait_for_function(f"document.querySelectorAll('{charts}').length == 3")
         idle(page)
-        # The plot begins right of the labels and ends at the right edge; it is 46 pixels a row high.
+        # The plot begins right of the labels and ends at the right edge; it is 36 pixels a row high.
         left, top, right, _ = box(page, charts)
-        place = left + 80 + 0.25 * (right - left - 80), top + 52 + 3.4 * 46
+        place = left + 80 + 0.25 * (right - left - 80), top + 52 + 3.4 * 36
         page.mouse.move(*place)
         page.locator("#vg-tooltip-element.visible img").wait_for()
         assert "depth 4, learning rate 0.003" in text_now(page, "#vg-tooltip-element")
