@@ -30,7 +30,7 @@ def basis(claim: Claim, result: ClaimResult) -> str:
         return f"counted in the census, {result.date}"
     sets = [n for _, n in result.sets] or [result.seeds]
     estimate = sum(claim.estimated_seconds(seeds) for seeds in sets)
-    takes = duration(max(estimate, result.seconds) if claim.lab else estimate)
+    takes = duration(max(estimate, result.seconds))
     steps = f", runs of {words}" if (words := _steps(claim)) else ""
     return f"{result.seeds} seeds{steps}, measured {result.date}, at most about {takes} of one core"
 

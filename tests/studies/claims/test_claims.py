@@ -24,6 +24,7 @@ from normviz.charts.claim import chart, finding, has_links
 from normviz.config import ENGINE
 from normviz.execution.cell import measure
 from normviz.export.pictures import picture
+from normviz.formats import duration
 from normviz.home import shipped
 from normviz.limits import MAX_SWEEP_SEEDS
 from normviz.links import decode
@@ -838,6 +839,13 @@ def test_the_verdict_of_all_seeds_may_be_that_of_no_set_alone() -> None:
     assert [one.verdict(claim).kind for one in sets] == ["undecided", "undecided"]
     assert pooled(claim, sets).verdict(claim).kind == "holds"
     assert splits(CLAIMS["C9"], shipped_sets(CLAIMS["C9"])) == []
+
+
+def test_a_card_states_no_less_time_than_its_runs_took() -> None:
+    claim = CLAIMS["C24"]
+    (result,) = filter(None, [shipped_result(claim)])
+    assert result.seconds > sum(claim.estimated_seconds(n) for _, n in result.sets)
+    assert f"at most about {duration(result.seconds)} of one core" in basis(claim, result)
 
 
 def test_a_rate_that_was_chosen_twice_is_said_twice() -> None:

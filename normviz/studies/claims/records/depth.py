@@ -211,7 +211,8 @@ CLAIMS = (
         ),
         "With 48 blocks the variance after 150 steps at a rate of 0.001 without warm-up is {pre_end} in "
         "Pre-LN and "
-        "{lns_end} with LayerNorm Scaling. Over models of 6 to 48 blocks its exponent is {pre} and {lns}. "
+        "{lns_end} with LayerNorm Scaling. Over models of 6 to 48 blocks the exponent that fits it is "
+        "{pre} and {lns}. "
         "Whether the loss ends lower is not judged; what the deep blocks are good for is claim C12.",
         Curve("depth", END),
         (
@@ -227,9 +228,8 @@ CLAIMS = (
         finding=(
             "tt",
             "After 150 steps at a rate of 0.001 the stream's variance after 48 blocks is {lns_end} with "
-            "LayerNorm Scaling instead of {pre_end}, and over models of 6 to 48 blocks it grows as L to "
-            "the "
-            "power of {lns} instead of {pre}.",
+            "LayerNorm Scaling instead of {pre_end}, and over models of 6 to 48 blocks the power of L "
+            "that fits its growth is {lns} instead of {pre}.",
         ),
     ),
     Claim(

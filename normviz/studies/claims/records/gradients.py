@@ -122,8 +122,9 @@ CLAIMS = (
         "Up to each of 48 blocks, the variance that was added is at least {least} and at most {most} times "
         "the number of blocks. Over models of 6 to 96 blocks, what all blocks add grows as L to the power "
         "of {power}. The lemma is about an expectation, so the rule asks for the mean over the "
-        "initialisations. It assumes an input of variance 1; ours has 1.25, so the band is compared with "
-        "the variance that the blocks add. The figure shows the model of 96 blocks.",
+        "initialisations. It assumes an input of variance 1; ours has 1.25, so the band is compared "
+        "with the variance that the blocks add. It also assumes one head, uniform attention and a "
+        "square FFN, which the models here have not. The figure shows the model of 96 blocks.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",
@@ -332,8 +333,9 @@ CLAIMS = (
                  Between("post_end", 1 / 1.5, 1.5, ratio=True)),
         ),
         "RMS of the sum of stream and branch, mean of a block's two sums, last block over first. At step 0 "
-        "with 24 blocks and Xavier it is {pre_start} in Pre-LN and {post_start} in Post-LN, whose last sum "
-        "has an RMS of {post_rms}. After 200 steps with 8 blocks, at a rate that warms up to 0.002 in 40 "
+        "with 24 blocks and Xavier it is {pre_start} in Pre-LN and {post_start} in Post-LN, whose last "
+        "block's two sums have a mean RMS of {post_rms}. After 200 steps with 8 blocks, at a rate that "
+        "warms up to 0.002 in 40 "
         "steps and falls to 0, it is {pre_end} and {post_end}. The width is 64 at step 0 and 32 after "
         "training. In Post-LN "
         "the norm after the sum gives the stream the RMS of its learned scale, which starts at 1. The "

@@ -109,9 +109,9 @@ CLAIMS = (
         question="rate",
         finding=(
             "ttf",
-            "Without QK-norm and warm-up Pre-LN's largest logit ends at {off} at a rate of 0.128; with "
-            "it, at most 2.83 "
-            "by construction, at {on}, and higher rates train: in the median up to {rate_on}, the highest "
+            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128; with QK-norm, at "
+            "most 2.83 by construction, at {on}, and higher rates train, all without warm-up: in the "
+            "median up to {rate_on}, the highest "
             "one tried, instead of {rate_off}. But Peri-LN trains with a logit of {peri}: a large one need "
             "not break training.",
         ),

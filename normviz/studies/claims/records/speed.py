@@ -146,8 +146,7 @@ CLAIMS = (
         "{layernorm_bytes} bytes for it. Of all operations of a step, counted as its matrix products and "
         "norms, LayerNorm's are {layernorm_64} at a width of 64 and {layernorm_512} at 512, where RMSNorm's "
         "share is {saved} of the whole less. How long they take is another claim, \"RMSNorm is faster\". "
-        "Two blocks; "
-        "softmax and activations are not counted.",
+        "Two blocks, where the final norm is one of five norms; softmax and activations are not counted.",
         Strip("share of a step's operations (%)",
               ("layernorm_64", "rmsnorm_64", "layernorm_512", "rmsnorm_512")),
         seeds=3,

@@ -88,7 +88,8 @@ CLAIMS = (
             "matrices is {deep_matrices} times the smallest. By a step of all parameters it is {deep_sgd} "
             "times, and by one of Adam {deep_adam} times: the change by these two is not alike at all "
             "depths. "
-            "Whether Post-LN's is fivefold at 96 blocks is undecided; its median is highest at 48.",
+            "Whether Post-LN's is fivefold at 96 blocks is undecided (true on a third set of seeds "
+            "alone); its median is highest at 48.",
         ),
     ),
     Claim(
@@ -312,7 +313,9 @@ CLAIMS = (
         "In Pre-LN with 12 blocks, before training, the L2 norm of the first block's gradient with GPT-2's "
         "small weights scales as the embeddings' standard deviation to the power of {gpt2} from 0.02 to "
         "0.1, "
-        "and of {gpt2_large} from 0.1 to 1. With Xavier's the exponents are {xavier} and {xavier_large}. "
+        "and of {gpt2_large} from 0.1 to 1. With Xavier's the exponents are {xavier} and "
+        "{xavier_large}. At this width of 32 weights of 0.02 make branches much smaller than at "
+        "GPT-2's own width, which was not measured, nor were blocks above the first. "
         "There the branches may outweigh the embedding within the first block, so that its size matters "
         "less; that was not measured.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
@@ -324,8 +327,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "tf",
-            "In Pre-LN with 12 blocks, before training, and with GPT-2's small weights the gradient of "
-            "the first block scales as the embeddings' standard "
+            "In Pre-LN with 12 narrow blocks, before training, and with GPT-2's small weights the "
+            "gradient of the first block scales as the embeddings' standard "
             "deviation to the power of {gpt2}, from 0.02 to 0.1. With Xavier's the power is {xavier}.",
         ),
     ),
