@@ -436,9 +436,12 @@ CLAIMS = (
         changed="Each had three rates, of which four of six arms chose the first or the last, five seeds "
         "and two to choose on. Whether Post-LN ends lower with 8 blocks was a part, and counted for a "
         "claim "
-        "that says nothing of the kind. With the five rates alone 2 blocks of Post-LN ended higher, "
-        "and the claim was contradicted: the rates were as far apart as that difference, so closer "
-        "ones were added for 2 blocks, of both placements, after that result.",
+        "that says nothing of the kind. That the parts are one statement, of all shallow models, was "
+        "said after a result. With five rates alone 2 blocks of Post-LN ended higher, and the claim "
+        "was contradicted by that: between neighbouring rates the loss changed by about as much as "
+        "that difference, so closer ones were added for 2 blocks, of both placements, after that "
+        "result.",
+        general=True,
         question="experiment",
         finding=(
             "utu",

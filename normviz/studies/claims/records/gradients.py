@@ -226,8 +226,10 @@ CLAIMS = (
         "warm-up, with a width of 32, the first of 12 blocks gets {trained} times. With Xavier the cliff "
         "is not there at step 0, where the figure has these 12 blocks of width 32 too, and comes "
         "within the first 32 steps of training; a third set of seeds alone leaves the last part "
-        "undecided. "
-        "Other initialisations were not measured, and other depths not trained, so that the last part "
+        "undecided. At this rate without warm-up Post-LN does not train, shallower models already "
+        "(claim E1): whether the cliff comes where it trains was not measured. Other initialisations "
+        "were not "
+        "measured, and other depths not trained, so that the last part "
         "says how small it gets with 12 blocks, and not how it shrinks with L.",
         Curve("depth", renamed(FIRST_LAST, "parameter gradient, first block over last, step 0")),
         (Theory("2^-L", "as claimed, from 1 without blocks", lambda x, _x0, _y0: 2.0**-x, "start"),),
@@ -242,8 +244,8 @@ CLAIMS = (
             "fft",
             "With Xavier at initialisation the first of 48 blocks gets {start} times the last one's "
             "gradient, far "
-            "from 2^-48. After 32 steps of training at 0.003 without warm-up the first of 12 blocks gets "
-            "{trained} times.",
+            "from 2^-48. After 32 steps at 0.003 without warm-up, where Post-LN does not train, the "
+            "first of 12 blocks gets {trained} times.",
         ),
     ),
     Claim(
@@ -337,8 +339,8 @@ CLAIMS = (
         "block's two sums have a mean RMS of {post_rms}. After 200 steps with 8 blocks, at a rate that "
         "warms up to 0.002 in 40 "
         "steps and falls to 0, it is {pre_end} and {post_end}. The width is 64 at step 0 and 32 after "
-        "training. In Post-LN "
-        "the norm after the sum gives the stream the RMS of its learned scale, which starts at 1. The "
+        "training. In Post-LN the norm after the sum sets the stream's RMS: 1 at step 0, and in "
+        "training what its learned scale and shift make of it. The "
         "parts compare the first and the last block alone; the figure has all of them.",
         Layers("sum_rms", -1, log_y=False),
         seeds=5,

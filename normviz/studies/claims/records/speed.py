@@ -88,7 +88,8 @@ CLAIMS = (
         "each way. Where both are written in elementary operations, as in models without fused kernels, "
         "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
         "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a "
-        "repeat. The sources' ranges exclude each other, so not all parts can be true.",
+        "repeat. 1 to 10 % and 10 % or more exclude each other but for 10 % itself, so not all parts "
+        "can be true.",
         Curve("width", lab("step", "saved of a step with PyTorch's kernels", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),
