@@ -453,8 +453,10 @@ CLAIMS = (
             "fttu",
             "Without the final norm the logits end larger, at {pre_nofinal_end} instead of {pre_end}, "
             "and start larger: they grow from {pre_nofinal_start}, and with it from {pre_start}. "
-            "What the head reads does not grow without it: its RMS goes from {pre_nofinal_hidden_start} to "
-            "{pre_nofinal_hidden_end}.",
+            "What the head reads stays near where it starts in both: its RMS goes from "
+            "{pre_hidden_start} to {pre_hidden_end} with the norm and from {pre_nofinal_hidden_start} "
+            "to {pre_nofinal_hidden_end} without, so these runs do not show that the norm is what "
+            "holds it.",
         ),
     ),
     Claim(

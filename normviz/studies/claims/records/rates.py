@@ -335,7 +335,8 @@ CLAIMS = (
         "C51",
         "Late spikes in Pre-LN",
         "In Pre-LN the gradient spikes late in training.",
-        "Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters); of spikes of the loss "
+        "after Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters; late is this "
+        "card's word); of spikes of the loss "
         "that come with it Takase et al. 2023, arXiv:2312.16903",
         {
             **{arm: {"label": label, "scheme": arm, "lr": EIGHT_RATES[arm], **EIGHT}
@@ -381,8 +382,9 @@ CLAIMS = (
             "ftut",
             "In the second half of 240 steps the largest gradient is {pre_spike} times the median in Pre-LN "
             "at its best rate and {pre_high} times at 0.045, in Peri-LN {peri_spike} and {peri_high} times, "
-            "in the median. At best rates no seed of Pre-LN reaches three times and some of Peri-LN do; at "
-            "0.045 some of Pre-LN do and none of Peri-LN, and whether Pre-LN's mean does is undecided.",
+            "in the median. At best rates no seed of Pre-LN reaches three times and some of Peri-LN "
+            "just do; at 0.045 some of Pre-LN do and none of Peri-LN, and whether Pre-LN's mean does "
+            "is undecided. No part compares the two.",
         ),
     ),
 )  # fmt: skip
