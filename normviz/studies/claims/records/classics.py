@@ -208,9 +208,9 @@ CLAIMS = (
         ),
         "If less drift alone were the cause, the placement whose inputs drift less would end lower. Drift "
         "is how far "
-        "the channels' means and standard deviations on one held-out batch, over the RMS of the input, "
-        "move "
-        "from one twentieth of the run to the next: {none_drift} without a norm, {pre_drift} in Pre-LN, "
+        "the channels' means and standard deviations on one held-out batch, over the RMS of the input "
+        "at that time, move from one twentieth of the run to the next: {none_drift} without a norm, "
+        "{pre_drift} in Pre-LN, "
         "{resp_drift} in Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, "
         "{resp_loss} and {post_loss} on that batch, where a loss above chance counts as chance; the "
         "last control judges Post-LN "
@@ -235,7 +235,8 @@ CLAIMS = (
         finding=(
             "ttftuut",
             "Without warm-up, at the best rates, 0.008 and 0.002, Pre-LN's inputs drift a little less "
-            "than without a norm, {pre_drift} against {none_drift}, and it ends lower. But Post-LN's "
+            "than without a norm, {pre_drift} against {none_drift} (undecided on a third set of seeds "
+            "alone), and it ends lower. But Post-LN's "
             "drift more, {slow_drift}, at the same rate of 0.002, and it ends lower too, at "
             "{slow_loss} instead of {none_loss}.",
         ),

@@ -287,7 +287,8 @@ CLAIMS = (
         "norm, {layernorm8} with LayerNorm and {batchnorm8} with BatchNorm; with 2 blocks at {none2}, "
         "{layernorm2} and {batchnorm2}. An MLP that reads no edges ends at {mlp2} with 2 blocks. No "
         "part compares with the loss of training, so that a model without a norm may end higher "
-        "because it trains less, at this one rate; none judges LayerNorm with 2 blocks. Features and "
+        "because it trains less, at this one rate; none compares the two with 2 blocks, where the "
+        "difference is not clear. Features and "
         "edges of all nodes are read in training.",
         Curve("depth", HELD_OUT, log_y=False),
         changed="Runs had 40 steps, and some still fell; they have 80. The "

@@ -215,8 +215,10 @@ CLAIMS = (
         "in Admin and {auc_resp} in Res-post-norm. The size of the whole gradient has {auc_gradient}, the "
         "number of blocks {auc_depth}, the weight gain {auc_gain}. For a placement that was never seen, "
         "the "
-        "cut that is best for the other placements gets {wrong} of the runs wrong; one word for all runs, "
-        "the more frequent one, {wrong_all}. To know of each placement and depth what most of its four "
+        "cut that is best for the other placements gets {wrong} of the runs wrong; one word for all "
+        "runs, the more frequent one, {wrong_all}. A run trains if it comes half of the way from "
+        "chance to the floor: in Res-post-norm and Admin most of those that do not have left chance, "
+        "and are slow. To know of each placement and depth what most of its four "
         "gains do gets {wrong_place} wrong, which is counted on the same runs.",
         Scatter(APART, FINAL, log_x=True, names_misfits=True),
         seeds=3,
@@ -237,7 +239,8 @@ CLAIMS = (
             "How alike the tokens are tells {auc} of the pairs of a run that trains within 120 steps and "
             "one "
             "that does not apart, within a placement: {auc_post} in Post-LN, but {auc_resp} in "
-            "Res-post-norm, where it points the wrong way. The weight gain that was varied tells "
+            "Res-post-norm, where it points the wrong way and those that do not train are slow ones. "
+            "The weight gain that was varied tells "
             "{auc_gain}. "
             "A cut from the other placements gets {wrong} of the runs wrong, one word for all {wrong_all}.",
         ),
@@ -247,7 +250,8 @@ CLAIMS = (
         "How small must Post-LN's branches be?",
         "The largest c by which Post-LN's branches may be multiplied is at least 1/sqrt(2L), and falls as "
         "1/sqrt(L).",
-        "an experiment of NormViz; 1/sqrt(2L) is GPT-2's factor (E9), (2L)^(-1/4) is the one of DeepNorm, "
+        "an experiment of NormViz; 1/sqrt(2L) is the factor of initial weights in GPT-2, a Pre-LN "
+        "model, here a constant in Post-LN (E9), (2L)^(-1/4) is the one of DeepNorm, "
         "Wang et al. 2022, arXiv:2203.00555",
         {
             f"{arm}{depth}": {"label": f"N(x + c F(x)), {depth} blocks, rate {rate}", "scheme": "post",

@@ -170,7 +170,8 @@ CLAIMS = (
             Part("48 blocks: W2's gradients in first and last differ by less than a factor of 1.5",
                  Between("many", 1 / 1.5, 1.5, ratio=True)),
         ),
-        "At step 0 the gradient of W2, the FFN's last matrix, is {six} times as large in the first block "
+        "At step 0, with Xavier, the gradient of W2, the FFN's last matrix, is {six} times as large in "
+        "the first block "
         "as in the last with 6 blocks, and {many} times with 48; from 6 to 96 blocks the quotient grows "
         "as L to the power of {power}. Of all parameters of a block it is {six_block} and {many_block} "
         "times. Over the blocks of 48 the gradient of W2 scales as the stream's RMS to the power of "
@@ -185,7 +186,8 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ff",
-            "At initialisation gradients are not equal: that of W2, the FFN's last matrix, is {six} times "
+            "At initialisation with Xavier gradients are not equal: that of W2, the FFN's last matrix, "
+            "is {six} times "
             "as large in the first block as in the last with 6 blocks, and {many} times with 48; that of "
             "all "
             "of a block's parameters {six_block} and {many_block} times.",

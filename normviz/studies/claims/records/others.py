@@ -93,7 +93,8 @@ CLAIMS = (
         "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks on the "
         "Markov task, at a constant rate, ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 "
         "blocks on prose, with warm-up and a falling rate, at {dyt_prose} and {layernorm_prose}; with 48 "
-        "blocks on the Markov task, where the rate falls to 0, at {dyt_deep} and {layernorm_deep}. DyT's "
+        "blocks on the Markov task, where the rate falls to 0, at {dyt_deep} and {layernorm_deep}; on "
+        "that task without warm-up. DyT's "
         "slope starts at 0.5, which was not tuned: the paper's own values for language models, smaller for "
         "wider ones, and its scale of their embedding were not tried.",
         Strip("held-out loss at the chosen rate (nats)",
