@@ -159,7 +159,8 @@ CLAIMS = (
         "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
         "initialisation, DeepNorm its own factors on Xavier's matrices, so placement and initialisation are "
         "not told apart. The first part depends on that: in claim E7, which has the same task and "
-        "steps, Post-LN with Xavier ends higher than DeepNorm does here. Whether DeepNorm trains as "
+        "steps, Post-LN with Xavier ends higher than DeepNorm does here, so that with Xavier for both "
+        "it would be true. Whether DeepNorm trains as "
         "stably as Pre-LN is "
         "not asked.",
         Curve("lr", HELD_OUT, log_y=False),

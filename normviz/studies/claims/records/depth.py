@@ -157,7 +157,9 @@ CLAIMS = (
             Part("After training the variance grows faster than linearly over models",
                  Between("pre", low=1.1), control=True),
         ),
-        "The paper is about the layers within a model. Within 48 blocks of Pre-LN the variance grows as "
+        "The paper is about the layers within a model. Its abstract's word, exponentially, is judged. "
+        "In every seed the exponent is higher after training than at step 0; longer runs were not "
+        "made. Within 48 blocks of Pre-LN the variance grows as "
         "the "
         "block to the power of {start_power} at step 0 and {pre_power} after 150 steps at a rate of 0.001 "
         "without warm-up. An exponential "

@@ -43,8 +43,8 @@ CLAIMS = (
         "the rates chosen on the other seeds are {best_off} and {best_on}. In the paper each run has "
         "warm-up "
         "and a cosine, and QK-norm is a LayerNorm; here rates are constant without warm-up, runs that "
-        "still fell at the end count with the loss that they had, which with QK-norm are all at 0.3 "
-        "and most at 0.1, and QK-norm "
+        "still fell at the end count with the loss that they had, with QK-norm all runs at 0.3 and "
+        "most of those at 0.1, and QK-norm "
         "divides each head's "
         "queries and keys by their RMS. The duel shows a rate of 0.1, where the two differ, and not those "
         "({best_off_rate} and {best_on_rate}).",
@@ -54,8 +54,8 @@ CLAIMS = (
         question="rate",
         finding=(
             "tt",
-            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, by the runs at "
-            "0.1 and 0.3: over the rates below no difference is seen. At its best rate the loss is not "
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, nearly all of it "
+            "by the runs at 0.1 and 0.3. At its best rate the loss is not "
             "worse by 0.01 nats.",
         ),
     ),

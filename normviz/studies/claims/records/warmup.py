@@ -57,8 +57,8 @@ CLAIMS = (
             "With Xavier and 10 blocks, within 800 steps, warm-up decides at 0.003: Post-LN is at chance, "
             "or above it, without it and ends at {post200_3} with it. At 0.001 it trains without. At 0.01 "
             "two of ten seeds train with it (median {post200_10}, where a loss above chance counts as "
-            "chance), so whether warm-up is "
-            "enough there is undecided. Pre-LN trains without it at all three rates.",
+            "chance), so whether warm-up is enough there is undecided (false on a third set of seeds "
+            "alone). Pre-LN trains without it at all three rates.",
         ),
     ),
     Claim(
