@@ -32,8 +32,8 @@ SCHEMES = (
         family="Norms around the branch",
         sentence="Every token, branch output and weight vector has length 1: a sublayer moves the "
         "stream a learned share alpha of the way to its branch's output, and back to the sphere.",
-        trouble="The logits are cosines times s_z, which starts at 1, so the loss falls only as fast "
-        "as s_z grows: it needs a higher learning rate than Pre-LN, and neither warm-up nor weight "
+        trouble="The logits are cosines times s_z, which starts at 1 and has to grow before the loss "
+        "can be low: it needs a higher learning rate than Pre-LN, and neither warm-up nor weight "
         "decay. Not the paper's: positions are learned and added (unit vectors too; their sum with "
         "the token is normalised) instead of rotary, the FFN is plain instead of SwiGLU, with "
         "s_u sqrt(d) on its one hidden layer, and branches keep their biases.",

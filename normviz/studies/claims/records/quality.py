@@ -76,8 +76,8 @@ CLAIMS = (
         "{pre_rate} {pre}. Pre-LN needs {times} times as many. From 0.04 on nGPT does not get there within "
         "600 steps in any of these seeds, so that the figure has no points of it. Here runs have 600 steps "
         "and sequences 32 tokens; the paper's have 1k tokens and more, and its rate falls by a cosine. "
-        "nGPT's logits are cosines times a learned scale that starts at 1, and the loss falls only as "
-        "fast as it grows, which counts in runs as short as these. "
+        "nGPT's logits are cosines times a learned scale that starts at 1 and has to grow before the "
+        "loss can be low; how many of the steps that takes was not measured. "
         "Positions "
         "are learned and the FFN is plain, where "
         "the paper's nGPT has rotary ones and SwiGLU.",

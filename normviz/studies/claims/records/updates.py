@@ -323,10 +323,10 @@ CLAIMS = (
         "small weights scales as the embeddings' standard deviation to the power of {gpt2} from 0.02 to "
         "0.1, "
         "and of {gpt2_large} from 0.1 to 1. With Xavier's the exponents are {xavier} and "
-        "{xavier_large}. At this width of 32 weights of 0.02 make branches much smaller than at "
-        "GPT-2's own width, which was not measured, nor were blocks above the first. "
-        "There the branches may outweigh the embedding within the first block, so that its size matters "
-        "less; that was not measured.",
+        "{xavier_large}: with weights that large the branches may outweigh the embedding within the "
+        "first block, so that its size matters less; that was not measured. At this width of 32 "
+        "weights of 0.02 make branches much smaller than at "
+        "GPT-2's own width, which was not measured, nor were blocks above the first.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",
