@@ -70,7 +70,8 @@ export class Chart {
   }
 
   width() {
-    return Math.max(160, Math.floor(this.host.clientWidth || 400));
+    this.wide = Math.max(160, Math.floor(this.host.clientWidth || 400));
+    return this.wide;
   }
 
   set(sets) {

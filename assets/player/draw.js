@@ -8,6 +8,7 @@ import { drawWritings } from "./writes.js";
 
 const LONG = 300, TREND = 0.9;  // steps, and the weight of what is one step away
 const NARROW = 380;  // pixels
+const BUDGET = 8;  // ms of a frame
 
 export const drawing = {
   redraw(what) {
@@ -35,14 +36,24 @@ export const drawing = {
       this.drawWalks();
       this.drawWords();
       this.controls();
-      await Promise.all(charts.map((chart) => chart.stale && chart.draw()));
-      for (const chart of charts) chart.stale = false;
+      await this.drawCharts(charts, now);
       if (!this.gone) this.overlays();
       if (!this.shown) globalThis.dispatchEvent?.(new Event("normviz-drawn"));  // takes away the still
       this.shown = true;
     } finally {
       this.asked = false;
       if (moves || this.due) this.redraw(this.due ?? "cursor");
+    }
+  },
+
+  // Charts that take long are drawn in frames of their own, so that the page stays smooth meanwhile.
+  async drawCharts(charts, began) {
+    for (const [chart, view] of charts.filter(({ stale }) => stale).map((chart) => [chart, chart.view])) {
+      if (performance.now() - began > BUDGET) began = await new Promise(requestAnimationFrame);
+      if (this.gone) return;
+      if (chart.view !== view) continue;  // a new one, which has no numbers before the next frame
+      await chart.draw();
+      chart.stale = false;
     }
   },
 
@@ -108,7 +119,7 @@ export const drawing = {
   // The loss chart's title; shorter in a narrow place, so that it has one line there as well.
   nameLoss() {
     const inNats = this.lanes.some(({ about }) => about.unit?.startsWith("nats"));
-    const isNarrow = this.charts.loss.figure.clientWidth < NARROW;
+    const isNarrow = this.charts.loss.wide < NARROW;  // as measured: to ask here would lay out the page anew
     this.head("loss", isNarrow ? "Loss" : "Training loss", `${inNats ? "nats; " : ""}${this.curves(isNarrow)}`);
   },
 

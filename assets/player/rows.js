@@ -3,7 +3,7 @@
 
 import { hasGaps, knownSteps, recordAt } from "./numbers.js";
 
-const POINTS = 400;
+const POINTS = 300;
 
 // Steps to draw: of each stretch its lowest, its highest, and the first that is not finite or at all.
 export function keptSteps(lane) {

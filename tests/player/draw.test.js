@@ -7,7 +7,7 @@ import { element, lane } from "./dom.js";
 
 test("a chart that can't be drawn stops no other, and no frame asks for the next", async () => {
   let frames = 0, broken = true;
-  globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(frame, 0); };
+  globalThis.requestAnimationFrame = (frame) => { frames += 1; if (frames < 50) setImmediate(() => frame(performance.now())); };
   const view = () => ({ width() {}, height() {}, finalize() {}, given: [], data(name) { this.given.push(name); }, async runAsync() {} });
   globalThis.normvizVega = { async vegaEmbed(room, { name }) {
     if (broken && name === "bars") throw new Error("no canvas");
@@ -30,6 +30,18 @@ test("a chart that can't be drawn stops no other, and no frame asks for the next
   assert.deepEqual([charts.bars.failed, charts.bars.host.hidden, Boolean(charts.bars.view)], [null, false, true]);
 });
 
+test("charts that take long are drawn in frames of their own, and quick ones in one", async () => {
+  let frames = 0;
+  globalThis.requestAnimationFrame = (frame) => { frames += 1; setImmediate(() => frame(performance.now())); };
+  const draws = (ms) => async () => { for (const end = performance.now() + ms; performance.now() < end;); };
+  for (const [ms, expected] of [[10, 2], [0, 0]]) {
+    const charts = Array.from({ length: 3 }, () => ({ stale: true, draw: draws(ms) }));
+    frames = 0;
+    await drawing.drawCharts([...charts, { stale: false }], performance.now());
+    assert.deepEqual([frames, charts.map(({ stale }) => stale)], [expected, [false, false, false]]);
+  }
+});
+
 test("frames are asked for once at a time, and numbers are not forgotten for the cursor", () => {
   let frames = 0;
   globalThis.requestAnimationFrame = () => { frames += 1; };
@@ -50,13 +62,13 @@ test("the loss is drawn up to the cursor, and the bars are of the record there",
 });
 
 test("the loss chart's title has the words for which there is room", () => {
-  const figure = { clientWidth: 600 }, titles = [];
+  const loss = { wide: 600 }, titles = [];
   const page = {
-    ...drawing, charts: { loss: { figure } }, lanes: [{ about: { unit: "nats per token" } }], sets: { loss: { held_out: [{}] } },
+    ...drawing, charts: { loss }, lanes: [{ about: { unit: "nats per token" } }], sets: { loss: { held_out: [{}] } },
     seeds: () => "1 seed", find: () => ({ value: "0.9" }), head: (_, ...words) => titles.push(words),
   };
   page.nameLoss();
-  figure.clientWidth = 360;
+  loss.wide = 360;
   page.nameLoss();
   assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; thin: unseen data"], ["Loss", "nats; 1 seed; thick: trend; thin: unseen"]]);
 });
