@@ -192,7 +192,8 @@ CLAIMS = (
         "both norms, and by {lead_modern} in decoders since 2023. These are counts of code paths.",
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
-        changed="The second part said \"It is in decoders since 2023 too\"; its check is the same.",
+        changed="The second part said \"It is in decoders since 2023 too\"; its check is the "
+        "same. The claim also said that some models have them, which no part asks.",
         question="models",
         finding=(
             "tt",

@@ -136,7 +136,8 @@ CLAIMS = (
         changed="Runs had 150 steps at a constant rate, and some still fell. They have 300 steps and a "
         "rate "
                 "that falls. A part asked whether losses end equal after training, which the source does "
-                "not say, and none asked about the first loss.",
+                "not say, and none asked about the first loss. The claim was of the net, not of "
+                "its loss before training.",
         open_=tuple((place, {"weight_gain": gain}) for gain in (0.3, 3.0) for place in RNN),
         question="norm",
         finding=(
@@ -247,8 +248,9 @@ CLAIMS = (
         Curve("batch", HELD_OUT, log_y=False),
         changed="The rate was constant, and on a second set of seeds a run that still fell left a part "
                 "undecided; now it falls to 0. The claim also said that LayerNorm does not depend on the "
-                "batch, which no part tests, and says nothing of batches of 128: that part became a "
-                "control.",
+                "batch, which no part tests, and says nothing of batches of 128: that part became "
+                "a control. It said how fast, and of any network: no part tests a speed, and runs "
+                "are of an MLP on images.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 128}),
                ("layernorm", {"batch": 128})),
         question="norm",

@@ -347,6 +347,7 @@ CLAIMS = (
         Layers("sum_rms", -1, log_y=False),
         seeds=5,
         open_=(("pre_end", {}), ("post_end", {})),
+        changed="The claim was of every block; the parts compare the last with the first.",
         question="stream",
         finding=(
             "tttt",

@@ -52,7 +52,8 @@ CLAIMS = (
         "Xavier, at one rate and without warm-up alone: with PyTorch's smaller weights it trains more "
         "than 18 blocks at this rate (claim E2).",
         Curve("depth", FINAL, log_y=False),
-        changed="Runs had 200 steps.",
+        changed="Runs had 200 steps. The claim also said that Post-LN diverges, which no part "
+        "tells from learning nothing.",
         open_=(("admin", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
         finding=(

@@ -188,10 +188,10 @@ CLAIMS = (
         changed="Training losses were compared, and runs at a rate of 0.1 had 150 steps. With 16 blocks "
         "the "
         "rate was constant, and on a second set of five seeds a run that still fell left the part "
-        "undecided. There the rate now falls to 0; five seeds then left it undecided too, so each set "
-        "has ten. That the parts are one statement, of all these models, was said after a result; "
-        "until then "
-        "the verdict was holds in part.",
+        "undecided. There the rate now falls to 0; five seeds then left it undecided too, so each "
+        "set has ten. That the parts are one statement, of all these models, was said after a "
+        "result; until then the verdict was holds in part. The claim said that one follows from "
+        "the other, which no part tests.",
         open_=(("pre_high", {}), ("bare_high", {}), ("pre_prose", {}), ("bare_prose", {})),
         general=True,
         question="stream",

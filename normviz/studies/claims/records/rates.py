@@ -220,8 +220,9 @@ CLAIMS = (
         "2's is over "
         "all heads, with a learned scale.",
         Curve("depth", renamed(FIRST_LAST, "gradient, first block over last, step 0")),
-        changed="The rule had limits for the quotients of gradients at 24 blocks, which three seeds "
-        "straddled. Runs had 200 steps, and their training loss was compared.",
+        changed="The rule had limits for the quotients of gradients at 24 blocks, which three "
+        "seeds straddled. Runs had 200 steps, and their training loss was compared. The "
+        "claim also said that it is stable with QK-norm, which no part tests.",
         open_=(("off_run", {}), ("on_run", {})),
         seeds=8,
         question="gradient",

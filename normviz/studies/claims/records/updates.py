@@ -282,8 +282,9 @@ CLAIMS = (
         "in Post-LN norms with a scale write to the stream, and their means are not in the weights alone.",
         Strip("largest difference of the logits over the largest logit", log_y=True),
         lab="recentre",
-        changed="That a plain swap is another function became a control, as the claim does not say it. "
-        "Each of three seeds had to pass.",
+        changed="That a plain swap is another function became a control, as the claim does not "
+        "say it. Each of three seeds had to pass. The claim was of any LayerNorm; those "
+        "compared have no shift.",
         question="norm",
         finding=(
             "tt",
