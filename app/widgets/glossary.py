@@ -14,15 +14,14 @@ from normviz.catalog import WORDS
 
 from ..session.markdown import literal
 
-MARK = re.compile(r"\[\[(?P<key>\w+)(?:\|(?P<shown>[^\]|]+))?\]\]")
-"""A word in a text of ours: [[nat]], or [[nat|nats]] where the sentence needs another form."""
+MARK = re.compile(r"\[\[(?P<key>\w+)(?:\|(?P<shown>[^\]|]+))?\]\](?P<mark>[.,;:)]*)")
+"""A word in a text of ours: [[nat]], or [[nat|nats]] where the sentence needs another form; with the marks
+after it, which stay on its line (Firefox would begin one with them)."""
 
 
 def marked(text: str) -> str:
     """Markdown with its words as buttons. Raises ValueError for a word that the glossary lacks."""
-    return MARK.sub(
-        lambda match: _button(match["key"], match["shown"] or WORDS[match["key"]].label), text
-    )
+    return MARK.sub(_word, text)
 
 
 def caption(text: str) -> None:
@@ -41,12 +40,13 @@ def line(*keys: str) -> None:
         caption(f"Words explained: {', '.join(f'[[{key}]]' for key in keys)}.")
 
 
-def _button(key: str, shown: str) -> str:
-    # A key that is not in the glossary raises here.
-    return (
-        f'<button type="button" class="word" popovertarget="word-{WORDS[key].key}">'
-        f"{escape(shown)}</button>"
+def _word(match: re.Match[str]) -> str:
+    word = WORDS[match["key"]]  # one that is not in the glossary raises here
+    button = (
+        f'<button type="button" class="word" popovertarget="word-{word.key}">'
+        f"{escape(match['shown'] or word.label)}</button>"
     )
+    return f'<span class="whole">{button}{match["mark"]}</span>' if match["mark"] else button
 
 
 def sentences() -> None:

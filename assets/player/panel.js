@@ -28,7 +28,7 @@ export const PAGE = `
     <option value="2">2</option><option value="4">4</option></select></label>
 </div>
 <div class="nv-bar nv-look">
-  <fieldset class="nv-views"><legend>Layers</legend></fieldset>
+  <div class="nv-views" role="group" aria-label="Layers"><span>Layers</span></div>
   <label class="nv-check"><input type="checkbox" class="nv-linear"> Linear axes</label>
   <label class="nv-field">Smooth the loss <select class="nv-smooth">
     <option value="auto">above 300 steps</option><option value="0">off</option><option value=".6">a little</option><option value=".9">much</option>

@@ -103,7 +103,8 @@ def _spec(
 def _place(first: int, depth: int, row: str) -> dict[str, Any]:
     """The position of a layer on the axis."""
     scale = alt.Scale(domain=[first - 0.5, depth + 0.5], nice=False, zero=False)
-    axis = alt.Axis(title=row, grid=False, format="d", tickMinStep=1)
+    title = f"{row}, from input to output" if row == "layer" else row
+    axis = alt.Axis(title=title, grid=False, format="d", tickMinStep=1)
     return {"x": alt.X("layer:Q", scale=scale, axis=axis)}
 
 

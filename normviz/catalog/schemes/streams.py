@@ -107,8 +107,7 @@ SCHEMES = (
         order=440,
         family="Several streams",
         sentence="A Post-LN stream X and a Pre-LN stream Y that share every branch.",
-        trouble="The factor of O is the vision code's; the language model's own code is not "
-        "public.",
+        trouble="The factor of O is that of the code, for vision and for language models.",
         source="SiameseNorm 2026, arXiv:2602.08064",
         slots=lambda _: Slots(norm_in=True),
         final_norm=True,

@@ -236,7 +236,7 @@ CLAIMS = (
     ),
     Claim(
         "C12",
-        "Pre-LN's deep branches can be left out",
+        "Leaving out Pre-LN's deep branches",
         "In Pre-LN deeper layers cost less to remove, in Post-LN earlier ones; with LayerNorm Scaling "
         "the deep ones cost more.",
         "Sun et al. 2025, arXiv:2502.05795; of Pre-LN Gromov et al. 2024, arXiv:2403.17887",
@@ -282,9 +282,9 @@ CLAIMS = (
             "ttf",
             "In Pre-LN later blocks tend to cost less to leave out (rank correlation {pre_rank}), in "
             "Post-LN "
-            "they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does not make the "
-            "deeper half cost more here: "
-            "{lns_deep} instead of Pre-LN's {pre_deep}.",
+            "they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does not make a "
+            "block of the deeper half cost more here, on average: {lns_deep} instead of Pre-LN's "
+            "{pre_deep}.",
         ),
     ),
     Claim(

@@ -371,11 +371,10 @@ CLAIMS = (
         "largest rate that trains has an exponent of {post} in Post-LN, where it is steeper from 10 to "
         "24 blocks than from 4 to 10, {deepnorm} in DeepNorm, {pre} in Pre-LN, {peri} in Peri-LN and "
         "{completep} in Pre-LN with branches / L, where it rises a little within the rule's 0.2. A run "
-        "that still fell at its end counts as one that does not train; such runs lie above the edge in "
-        "Pre-LN, Peri-LN and with branches / L, and no part would change if they trained. No "
-        "part asks whether it falls in Pre-LN, Peri-LN and DeepNorm, or faster in Post-LN than in "
-        "Peri-LN. The "
-        "rates are in the table of all numbers.",
+        "that still fell at its end counts as one that does not train; such runs lie above the "
+        "edge in all but DeepNorm, and no part would change if all of them trained. No part asks "
+        "whether it falls in Pre-LN, Peri-LN and DeepNorm, or faster in Post-LN than in Peri-LN. "
+        "The rates are in the table of all numbers.",
         Strip("exponent of the largest rate over depth", tuple(RATES), runs=largest_of),
         seeds=3,
         open_=tuple((f"{arm}24", {"lr": RATES[arm][2][2]}) for arm in ("post", "pre", "peri", "completep")),
@@ -491,14 +490,12 @@ CLAIMS = (
         "below "
         "it, and has come back where a later one is within 1 % of it. Half of the way is from chance to "
         "the "
-        "floor. All runs of a row have the same number of steps, so the median over runs is Kaplan and "
-        "Meier's, and not reached where half of them did not get there. To leave chance takes {d8_left} "
-        "with "
-        "8 blocks at a rate of 0.002, {slow_left} with 10 blocks at 0.001, and {b9_left} with 10 at 0.002 "
-        "and a beta2 of 0.9; with one of 0.999 it is {d10_left} within 2500 steps. To come half of the way "
-        "takes {d8_half}, {slow_half} and {b9_half}; with the beta2 of 0.999 it is {d10_half}. Whether a "
-        "run "
-        "came back (1 for yes) is in the table of all numbers; one that never left did not.",
+        "floor. The median over runs is not reached where half of them did not get there. To "
+        "leave chance takes {d8_left} with 8 blocks at a rate of 0.002, {slow_left} with 10 "
+        "blocks at 0.001, and {b9_left} with 10 at 0.002 and a beta2 of 0.9; with one of 0.999 it "
+        "is {d10_left} within 2500 steps. To come half of the way takes {d8_half}, {slow_half} "
+        "and {b9_half}; with the beta2 of 0.999 it is {d10_half}. Whether a run came back (1 for "
+        "yes) is in the table of all numbers; one that never left did not.",
         Strip("steps; no point: not within the budget", log_y=True,
               names=tuple(f"{name}_{key}" for key in ("left", "half") for name in PLATEAUS),
               runs=lambda name, _: [PLATEAUS[name.split("_")[0]][0]]),

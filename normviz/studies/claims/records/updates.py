@@ -75,8 +75,8 @@ CLAIMS = (
         "is {deep_sgd} times, and with Adam at 0.001, the usual optimizer, {deep_adam} times; from 6 "
         "to 96 blocks it grows {deep_sgd_growth} and {deep_adam_growth} times. From 6 to 96 blocks "
         "Post-LN's change grows {post_matrices} times by a step of the matrices and {post_sgd} times "
-        "by one of all parameters, Pre-LN's {pre_matrices} and {pre_sgd} times. These are growths: the "
-        "figure has the sizes.",
+        "by one of all parameters, Pre-LN's {pre_matrices} and {pre_sgd} times. These are "
+        "growths: the figure has the sizes by a step of the matrices.",
         Curve("depth", MATRICES),
         (Theory("constant in L", "from DeepNorm's first point; one SGD step of the matrices",
                 lambda _x, _x0, y0: y0, "DeepNorm"),),

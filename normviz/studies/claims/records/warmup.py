@@ -134,7 +134,7 @@ CLAIMS = (
             },
             "gained": Number("how many more rates train with warm-up, SGD with momentum",
                              minus(how_many_train("momentum", warmup=200),
-                                   how_many_train("momentum", warmup=0)), ".0f"),
+                                   how_many_train("momentum", warmup=0)), "g"),
         },
         (
             Part("At a rate of 0.003 Adam trains with warm-up and not without",
@@ -148,9 +148,9 @@ CLAIMS = (
         "and "
         "1, plain SGD trains at {sgd0} without and {sgd200} with warm-up, SGD with a momentum of 0.9 "
         "at {momentum0} and {momentum200}. Runs that still fell at their end count as not trained: "
-        "plain SGD might train at one more rate, with and without warm-up. A momentum of 0.9 makes "
-        "steps longer at the same rate, so plain SGD was not tried with steps as long as the longest "
-        "here.",
+        "in the median plain SGD might train at one more rate, with and without warm-up. A "
+        "momentum of 0.9 makes steps longer at the same rate, so plain SGD was not tried with "
+        "steps as long as the longest here.",
         Strip("how many of five rates train", ("sgd0", "sgd200", "momentum0", "momentum200")),
         open_=(("adam", {"warmup": 0}), ("adam", {"warmup": 200}), ("momentum", {"warmup": 0, "lr": 0.03}),
                ("momentum", {"warmup": 200, "lr": 0.03})),
