@@ -200,8 +200,8 @@ def _on_edge(field: str, domain: tuple[float, float]) -> str:
 def _heads(domain: tuple[float, float]) -> alt.Chart:
     """The last finite point of each lane up to the cursor."""
     finite = _losses("past", domain).transform_filter(FINITE_LOSS)
-    ends = finite.transform_joinaggregate(last="max(step)", groupby=["lane"])
-    return ends.transform_filter("datum.step === datum.last")
+    ends = finite.transform_aggregate(last="argmax(step)", groupby=["lane"])
+    return ends.transform_calculate(step="datum.last.step", loss="datum.last.loss")
 
 
 def _seeds(line: dict[str, Any], domain: tuple[float, float]) -> list[alt.Chart]:

@@ -160,9 +160,7 @@ def explained(claim: Claim, result: ClaimResult) -> str:
             "a better one may lie beyond it."
         )
     if claim.tuned:
-        words += (
-            " The best rate has the lowest mean over the other seeds, not always the lowest median."
-        )
+        words += " The best rate has the lowest mean over the other seeds."
     if all(isinstance(part.check, Fact) for part in claim.rule):
         return f"{words} No seed changes these counts."
     return f"{words} Numbers are medians over {result.seeds} seeds, with their range."

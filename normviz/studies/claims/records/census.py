@@ -85,15 +85,15 @@ CLAIMS = (
             Part("More than half are Pre-LN", Fact("share", low=50), control=True),
         ),
         "Of {all} stacks of blocks of decoders whose code has a copyright notice of 2023 or later, {pre} "
-        "are Pre-LN, {share} of them. {both} have norms before and after each branch, {after} have a "
+        "are Pre-LN, {share} of them. {both} have norms before and after attention and FFN, {after} have a "
         "norm after each branch alone (OLMo Hybrid only in its blocks with attention), {one} have "
         "parallel branches, which read a normed stream too, and {rest} "
         "have another placement. The placement of {open} is undecided. "
-        "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is a "
-        "code path of the library with its configuration's defaults; settings of a few change the "
-        "placement. Models that run on older code, as Llama 2 and 3 do, are not among them. How many "
-        "people use a model is not counted, and a "
-        "variant that copies another model's code counts again.",
+        "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is "
+        "the code path of one model type with its configuration's defaults; settings of a few "
+        "change the placement, and five classes that two types share count twice. Models that run "
+        "on older code, as Llama 2 and 3 do, are not among them. How many people use a model is "
+        "not counted, and a variant that copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
         general=True,
@@ -152,16 +152,14 @@ CLAIMS = (
         (Part("Falcon has RMSNorm", Fact("rms", low=1)),),
         "Falcon 7B, 40B and 180B share their code. Of its stacks of blocks ({all}), {rms} have RMSNorm "
         "and {layer} LayerNorm. Of all {family} stacks with the name Falcon, {family_rms} have RMSNorm: "
-        "the later Falcon H1 and Falcon Mamba are other architectures. Falcon 3 runs Llama's code, with "
-        "RMSNorm, so it is no stack of its own.",
+        "the later Falcon H1 and Falcon Mamba are other architectures.",
         Strip("stacks of blocks", ("all", "rms", "layer")),
         seeds=1,
         changed="The sentence said Falcon alone, which has later models with RMSNorm.",
         question="models",
         finding=(
             "f",
-            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm, and "
-            "Falcon 3 runs Llama's code.",
+            "Falcon 7B to 180B use LayerNorm. The later Falcon H1 and Falcon Mamba use RMSNorm.",
         ),
     ),
     Claim(

@@ -59,7 +59,7 @@ CLAIMS = (
         ),
         "At step 0 the L2 norm of the gradient of all parameters grows as L to the power of {power} with "
         "Xavier and {power_torch} with PyTorch's initialisation; with Xavier and 96 blocks it is {growth} "
-        "times that of 6. Blocks of equal gradients make it grow as sqrt(L), by their number alone. The "
+        "times that of 6. The "
         "rule calls a tenfold growth an explosion. The gradient of the last of 48 blocks is {top} times "
         "that of Pre-LN's.",
         Curve("depth", GRADIENT),
@@ -73,7 +73,7 @@ CLAIMS = (
             "ttft",
             "With Xavier the gradient of all of Post-LN's parameters grows before training as L to the "
             "power of {power}, in the median {growth} times from 6 to 96 blocks, less than the tenfold that "
-            "the rule calls an explosion. Blocks of equal gradients would give sqrt(L). With PyTorch's "
+            "the rule calls an explosion. With PyTorch's "
             "initialisation the power is {power_torch}.",
         ),
     ),
@@ -83,8 +83,7 @@ CLAIMS = (
         "At initialisation a residual block is close to the identity, so that a deep model starts like a "
         "shallow one.",
         "teaching material, after De and Smith 2020, arXiv:2002.10444 (of residual networks with "
-        "BatchNorm, "
-        "on average over the blocks)",
+        "BatchNorm, on average)",
         {
             "xavier": {"label": "Pre-LN, Xavier", "scheme": "pre", **START},
             "torch": {"label": "Pre-LN, PyTorch's init", "scheme": "pre", "init": "torch", **START},
@@ -114,9 +113,9 @@ CLAIMS = (
         "{xavier_last}, with PyTorch's initialisation {torch_first} and {torch_last}, with GPT-2's "
         "{gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and {post_last}, before the norm "
         "on "
-        "the sum. The source says it of the mean over the blocks, which in Pre-LN is less than a quarter "
-        "with all three, by the figure's seeds; the parts are of the first and the last one. Whether a "
-        "deep model starts like a shallow one is not tested.",
+        "the sum. The mean over the blocks is in Pre-LN less than a quarter with all three, by "
+        "the figure's seeds; the parts are of the first and the last one. Whether a deep model "
+        "starts like a shallow one is not tested.",
         Layers("branch_ratio", 0),
         seeds=8,
         changed="Parts said that a block changes the stream by less than a quarter; measured are its "
@@ -158,11 +157,8 @@ CLAIMS = (
         "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
         "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
         "initialisation, DeepNorm its own factors on Xavier's matrices, so placement and initialisation are "
-        "not told apart. The first part depends on that: in claim E7, which has the same task and "
-        "steps, Post-LN with Xavier ends higher than DeepNorm does here, so that with Xavier for both "
-        "it would be true. Whether DeepNorm trains as "
-        "stably as Pre-LN is "
-        "not asked.",
+        "not told apart. In claim E7, which has the same task and steps, Post-LN with Xavier ends "
+        "higher than DeepNorm does here. Whether DeepNorm trains as stably as Pre-LN is not asked.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
         changed="Eight seeds decided the second part, and another eight left it open.",
@@ -207,8 +203,7 @@ CLAIMS = (
             Part("Post-LN ends lower than without a norm, both at 0.002",
                  Less("slow_loss", "none_loss", SMALL), control=True),
         ),
-        "If less drift alone were the cause, the placement whose inputs drift less would end lower. Drift "
-        "is how far "
+        "Drift is how far "
         "the channels' means and standard deviations on one held-out batch, over the RMS of the input "
         "at that time, move from one twentieth of the run to the next: {none_drift} without a norm, "
         "{pre_drift} in Pre-LN, "
@@ -216,12 +211,10 @@ CLAIMS = (
         "{resp_loss} and {post_loss} on that batch, where a loss above chance counts as chance; the "
         "last control judges Post-LN "
         "at 0.002. PyTorch's initialisation, 12 blocks, 300 steps, no warm-up, "
-        "each at the best of some rates on another seed, 0.002, 0.008, 0.004 and 0.004. Drift grows "
-        "with the rate, so that these are compared at different ones; at 0.002, as without a norm, "
-        "Post-LN's is {slow_drift}. "
-        "This compares four placements, and no noise was added to the inputs as in the paper against "
-        "it. Both papers are about BatchNorm, which fixes what is measured here; LayerNorm fixes each "
-        "position's statistics instead. The batch is the same in every seed.",
+        "each at the best of some rates on another seed, 0.002, 0.008, 0.004 and 0.004. These are "
+        "compared at different rates; at 0.002, as without a norm, Post-LN's is {slow_drift}. No "
+        "noise was added to the inputs, as in the paper against it. Both papers are about "
+        "BatchNorm. The batch is the same in every seed.",
         Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
         lab="drift",
         open_=tuple((arm, {}) for arm in DRIFTING if arm != "slow"),
@@ -236,10 +229,10 @@ CLAIMS = (
         finding=(
             "ttftuut",
             "Without warm-up, at the best rates, 0.008 and 0.002, Pre-LN's inputs drift a little less "
-            "than without a norm, {pre_drift} against {none_drift} (undecided on a third set of seeds "
-            "alone), and it ends lower. But Post-LN's "
+            "than without a norm, {pre_drift} against {none_drift}, and it ends lower. But Post-LN's "
             "drift more, {slow_drift}, at the same rate of 0.002, and it ends lower too, at "
-            "{slow_loss} instead of {none_loss}.",
+            "{slow_loss} instead of {none_loss}. On a third set of seeds alone only Post-LN's "
+            "greater drift is decided.",
         ),
     ),
     Claim(
@@ -282,9 +275,8 @@ CLAIMS = (
         finding=(
             "ttu",
             "In 300 steps at 0.003 without warm-up, with DeepNorm no gradient exceeds the first one's "
-            "tenfold, with 12 and with 48 blocks. In Pre-LN none does either, nor in Post-LN, which "
-            "with 10 blocks does not train at this rate (claim E1); whether DeepNorm's grows less than "
-            "Pre-LN's is undecided.",
+            "tenfold, with 12 and with 48 blocks. In Pre-LN none does either, nor in Post-LN; "
+            "whether DeepNorm's grows less than Pre-LN's is undecided.",
         ),
     ),
     Claim(

@@ -243,8 +243,7 @@ CLAIMS = (
         "batches read less data: LayerNorm goes from {layernorm128} in batches of 128 to {layernorm2} in "
         "2. "
         "Whether it depends on the batch at equal data is not tested. The claim's error is a loss "
-        "here. An image is one position in this model, so in batches of 2 BatchNorm turns every "
-        "channel into -1 and 1 while it trains, an extreme case.",
+        "here.",
         Curve("batch", HELD_OUT, log_y=False),
         changed="The rate was constant, and on a second set of seeds a run that still fell left a part "
                 "undecided; now it falls to 0. The claim also said that LayerNorm does not depend on the "

@@ -59,7 +59,7 @@ CLAIMS = (
         finding=(
             "tt",
             "With Xavier, at 0.001 without warm-up, Admin ends at {admin18} with 18 blocks, and with 48 "
-            "Admin ends at {admin48}. Post-LN at both depths is at chance, or above it.",
+            "Admin ends at {admin48}. Post-LN trains at neither depth.",
         ),
     ),
     Claim(

@@ -178,7 +178,7 @@ CLAIMS = (
         "a constant rate of 0.1 it is {bare_high} instead of {pre_high}, where a loss above chance "
         "counts as chance. On prose "
         "with 4 blocks and a warmed-up, falling rate of 0.008 it ends at {bare_prose} instead of "
-        "{pre_prose}. Rates are the same with the norm and without, and were chosen for neither. No "
+        "{pre_prose}. Rates are the same with the norm and without. No "
         "part asks whether models train at "
         "all without it, as those with 16 blocks and on prose do; none says whether the growth is the "
         "reason, and the models differ in more than depth.",
@@ -327,8 +327,7 @@ CLAIMS = (
             "tt",
             "In Pre-LN, at one rate for both norms, RMSNorm and LayerNorm end equal: on the Markov "
             "task up to 0.01 nats, at {rmsnorm} and {layernorm}, and on prose up to 0.02, at "
-            "{rmsnorm_prose} and {layernorm_prose}: these medians lie further apart than the same "
-            "seeds do on average.",
+            "{rmsnorm_prose} and {layernorm_prose}.",
         ),
     ),
     Claim(
@@ -472,8 +471,7 @@ CLAIMS = (
         "decides the first weights and the "
         "data. Post-LN ends at {post}, {post_apart} from the median, and Pre-LN at {pre}, {pre_apart} from "
         "it. The part compares the means of these distances, which the one seed that is furthest off "
-        "raises. A third set of seeds alone leaves it undecided. In claim C46's runs Post-LN's "
-        "distance grows with the rate, and Pre-LN's does not.",
+        "raises. A third set of seeds alone leaves it undecided.",
         Strip("held-out loss (nats)", ("post", "pre")),
         seeds=16,
         question="train",

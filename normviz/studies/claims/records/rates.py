@@ -309,20 +309,16 @@ CLAIMS = (
         "rates fall to 0. The largest rate that trains is {sandwich} for Sandwich-LN, the highest that "
         "was run, {pre} for Pre-LN and {post} for Post-LN. At the rates "
         "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
-        "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}; Post-LN's is 1 at the "
-        "start by construction. A norm on the branch bounds each branch to RMS 1 (but for its scale and "
-        "shift), so the sum of 24 branches is bounded, but not by a constant in depth. No part judges "
-        "whether it is bounded. Without warm-up Post-LN ends higher than Pre-LN here, so whether "
-        "Sandwich-LN keeps "
-        "what Post-LN gains with one is not tested.",
+        "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}. Without "
+        "warm-up Post-LN ends higher than Pre-LN here.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
-        changed="All had Xavier. It was compared with Pre-LN at a rate where Post-LN fails, and called "
-        "not bounded, "
-        "although 2L unit steps bound it. The rate was constant up to 0.128, and a run that still fell "
-        "left a part undecided; now it falls to 0, from up to 0.256. A part that read \"bounded\" as a "
-        "stream smaller than Pre-LN's was false and is gone; \"bounded\", and that it combines the "
-        "advantages of both, went from the sentence, as no part tests them.",
+        changed="All had Xavier. It was compared with Pre-LN at a rate where Post-LN fails, and "
+        "called not bounded. The rate was constant up to 0.128, and a run that still fell "
+        "left a part undecided; now it falls to 0, from up to 0.256. A part that read "
+        "\"bounded\" as a stream smaller than Pre-LN's was false and is gone; "
+        "\"bounded\", and that it combines the advantages of both, went from the "
+        "sentence, as no part tests them.",
         question="quality",
         finding=(
             "ttt",
@@ -383,9 +379,9 @@ CLAIMS = (
             "ftut",
             "In the second half of 240 steps the largest gradient is {pre_spike} times the median in Pre-LN "
             "at its best rate and {pre_high} times at 0.045, in Peri-LN {peri_spike} and {peri_high} times, "
-            "in the median. At best rates no seed of Pre-LN reaches three times and some of Peri-LN "
-            "just do; at 0.045 some of Pre-LN do and none of Peri-LN, and whether Pre-LN's mean does "
-            "is undecided. No part compares the two.",
+            "in the median. At best rates no seed of Pre-LN reaches three times and some of "
+            "Peri-LN do; at 0.045 some of Pre-LN do and none of Peri-LN, and whether Pre-LN's "
+            "mean does is undecided. No part compares the two.",
         ),
     ),
 )  # fmt: skip

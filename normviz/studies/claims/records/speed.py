@@ -82,14 +82,10 @@ CLAIMS = (
         "256; 512 tokens a step, one thread. With PyTorch's own kernels a whole training step saves "
         "{least} to {most}: it takes longer. LayerNorm against itself gives {control} to {control_most}, "
         "which shows its error. The norm's own time, forward and backward, saves {alone} to {alone_most}: "
-        "it takes more than twice as long. "
-        "The formula has fewer operations, but on the CPU that was measured it is several kernels, and "
-        "LayerNorm is one "
-        "each way. Where both are written in elementary operations, as in models without fused kernels, "
+        "it takes more than twice as long. Where both are written in elementary operations "
         "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
         "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a "
-        "repeat. 1 to 10 % and 10 % or more exclude each other but for 10 % itself, so not all parts "
-        "can be true.",
+        "repeat.",
         Curve("width", lab("step", "saved of a step with PyTorch's kernels", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),

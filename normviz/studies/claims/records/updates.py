@@ -124,8 +124,7 @@ CLAIMS = (
         "and {top_init} in Post-LN-init, where the paper finds a larger one in its models for translation. "
         "At a rate of 0.001 without warm-up Post-LN ends at {post}, where a loss above chance counts "
         "as chance, and Post-LN-init at {init}. The figure has the losses; the gradients are in the "
-        "table of all numbers. Only step 0 is judged: later Post-LN-init's is the larger one in most "
-        "seeds whose runs ship, where Post-LN no longer learns. So this does not tell whether its size "
+        "table of all numbers. Only step 0 is judged, so this does not tell whether its size "
         "breaks "
         "Post-LN.",
         Strip("final loss (nats)", ("post", "init")),
@@ -202,8 +201,7 @@ CLAIMS = (
         finding=(
             "uutfut",
             "From 24 to 96 blocks Pre-LN's change grows {pre_xavier_growth} times with Xavier, near "
-            "the 1.4 times of log N, and {pre_torch_growth} times with PyTorch's init, which is more; "
-            "a logarithm that sets in later is not excluded. "
+            "the 1.4 times of log N, and {pre_torch_growth} times with PyTorch's init, which is more. "
             "Post-LN's law is undecided with both: its exponent over 6 to 96 blocks is {post_xavier} with "
             "Xavier and {post_torch} with PyTorch's init, where it is above 1, but not clearly above the "
             "rule's 1.2. From 24 to 96 blocks its change grows more than Pre-LN's with PyTorch's init; "
@@ -214,8 +212,9 @@ CLAIMS = (
         "C20",
         "Without a final norm the logits grow",
         "Without its final norm Pre-LN starts with logits that grow with depth about as a square root, "
-        "and with a first loss that is higher the deeper it is, and higher than with the norm.",
-        "follows from Xiong et al. 2020, arXiv:2002.04745, lemma 2",
+        "and with a first loss that is higher with 96 blocks than with 6, and with 96 higher than "
+        "with the norm.",
+        "after Xiong et al. 2020, arXiv:2002.04745, lemma 2",
         {
             "bare": {"label": "Pre-LN, no final norm", "scheme": "pre_nofinal", **START},
             "pre": {"label": "Pre-LN", "scheme": "pre", **START},
@@ -237,9 +236,7 @@ CLAIMS = (
         "The logits' standard deviation grows as L to the power of {power}: on average a little steeper "
         "than a square root, within the rule's band of 0.4 to 0.6. The first loss lies {few} above "
         "ln V with 6 blocks and {many} with 96; with the final norm and 96 blocks {pre}. The dashed "
-        "line is sqrt(L) from the first point. The exponent of sqrt(1 + cL) comes to one half from "
-        "below as L grows: with any c it is less than that over these depths, and the measured one is "
-        "a little more.",
+        "line is sqrt(L) from the first point.",
         Curve("depth", STD),
         (Theory("sqrt(L)", "from the first point; branches of equal variance",
                 lambda x, x0, y0: y0 * (x / x0) ** 0.5, "bare"),),
@@ -276,10 +273,9 @@ CLAIMS = (
         ),
         "With 6, 24 and 48 blocks, LayerNorm without a shift, the same epsilon in both norms, and "
         "noise on every parameter, the logits of both models after folding differ by {folded} of the "
-        "largest one, in 64-bit arithmetic. That folding leaves LayerNorm's own as they were follows "
-        "from its subtracting the mean and was not measured. Swapping the norms "
-        "without folding changes them, in the median seed, by at least {naive}. Only Pre-LN was measured: "
-        "in Post-LN norms with a scale write to the stream, and their means are not in the weights alone.",
+        "largest one, in 64-bit arithmetic. That folding leaves LayerNorm's own as they were was "
+        "not measured. Swapping the norms without folding changes them by {naive}, at the depth "
+        "where it does so least. Only Pre-LN was measured.",
         Strip("largest difference of the logits over the largest logit", log_y=True),
         lab="recentre",
         changed="That a plain swap is another function became a control, as the claim does not "
@@ -291,8 +287,7 @@ CLAIMS = (
             "Once the mean is taken out of the weights of both that write to the stream, RMSNorm's "
             "logits differ "
             "from those of LayerNorm without a shift by {folded} of the largest one, in 64-bit "
-            "arithmetic. In the median seed a "
-            "plain swap changes them by at least {naive} of it.",
+            "arithmetic. A plain swap changes them by {naive} of it, at the depth where it does so least.",
         ),
     ),
     Claim(
@@ -301,7 +296,7 @@ CLAIMS = (
         "Small embeddings give the lower layers large gradients: they go as 1 over the embeddings' "
         "standard deviation.",
         "Takase et al. 2023, arXiv:2312.16903 (in models whose other weights are small as well; whether "
-        "for Xavier's too is asked here); Xiong et al. 2020, arXiv:2002.04745, lemma 3",
+        "for Xavier's too is asked here)",
         {
             "gpt2": {"label": "GPT-2 weights", "scheme": "pre", "init": "gpt2", "steps": "0"},
             "xavier": {"label": "Xavier weights", "scheme": "pre", "steps": "0"},
@@ -324,10 +319,7 @@ CLAIMS = (
         "small weights scales as the embeddings' standard deviation to the power of {gpt2} from 0.02 to "
         "0.1, "
         "and of {gpt2_large} from 0.1 to 1. With Xavier's the exponents are {xavier} and "
-        "{xavier_large}: with weights that large the branches may outweigh the embedding within the "
-        "first block, so that its size matters less; that was not measured. At this width of 32 "
-        "weights of 0.02 make branches much smaller than at "
-        "GPT-2's own width, which was not measured, nor were blocks above the first.",
+        "{xavier_large}. GPT-2's own width was not measured, nor were blocks above the first.",
         Strip("exponent of the first block's gradient over the embeddings' standard deviation"),
         seeds=5,
         lab="embedding",
