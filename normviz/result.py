@@ -25,6 +25,7 @@ from .catalog import PROBES
 from .limits import MAX_LANES
 from .observed import Observed, label
 from .runs import Recording
+from .runs.lane import LETTERS
 from .runs.recording import SOMETIMES
 from .training.events import Event
 
@@ -181,7 +182,7 @@ class Duel:
 
     def _words(self) -> str:
         """Each lane's name, placement and verdict."""
-        named = zip("ABCD", self.results, strict=False)
+        named = zip(LETTERS, self.results, strict=False)
         return "; ".join(
             f"{name} {label(result.config)}: {result.verdict.sentence}" for name, result in named
         )
@@ -198,7 +199,7 @@ class Duel:
                 raise ValueError(
                     f"a result has no steps ({result.verdict.sentence}), so there is nothing to draw"
                 )
-        lanes = [result.lane(name) for name, result in zip("ABCD", self.results, strict=False)]
+        lanes = [result.lane(name) for name, result in zip(LETTERS, self.results, strict=False)]
         return replay(lanes)
 
     def _repr_html_(self) -> str:

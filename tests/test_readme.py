@@ -15,7 +15,7 @@ from typer.main import get_command
 from normviz.catalog import NORMS, SCHEMES
 from normviz.catalog.models import census
 from normviz.cli import main
-from normviz.cli.run import read_config
+from normviz.cli.run import read_chosen
 from normviz.studies.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
@@ -130,6 +130,6 @@ def test_the_terminal_examples_parse() -> None:
             words = re.sub(r"\s+#.*", "", line).split()
             if words[:2] == ["normviz", "run"]:
                 named = [w.strip("'") for w in words[2:] if not w.startswith("-") and "." not in w]
-                read_config([w for w in named if not re.fullmatch(r"[\d,]+|all", w)])
+                read_chosen([w for w in named if not re.fullmatch(r"[\d,]+|all", w)])
                 parsed += 1
     assert parsed >= 6

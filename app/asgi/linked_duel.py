@@ -9,7 +9,6 @@ from normviz import links
 from normviz.config import RunConfig
 from normviz.export import preview
 from normviz.lessons.tour import STEPS
-from normviz.limits import MAX_LANES
 from normviz.runs.lane import LETTERS, Lane, stored_lane
 from normviz.runs.names import title
 from normviz.runs.store import pictures
@@ -55,7 +54,7 @@ def find(params: dict[str, list[str]]) -> LinkedDuel:
 
 def _ended(configs: Sequence[RunConfig], backend: SharedBackend) -> tuple[Lane, ...]:
     """The lanes with their stored results; none if one of them has none with a step."""
-    runs = [backend.store.latest(config.key) for config in configs[:MAX_LANES]]
+    runs = [backend.store.latest(config.key) for config in configs]
     done = [run for run in runs if run is not None and run.is_done]
     if len(done) < len(configs):
         return ()

@@ -19,7 +19,7 @@ from normviz.config import RunConfig
 from normviz.home import FolderError
 from normviz.runs.store import StoreError
 
-from ..session.backend import shared
+from ..session.backend import opened
 
 LIVE = "normviz/live"
 """The path of the folder on this server."""
@@ -37,7 +37,7 @@ async def live_file(request: Request) -> Response:
 
 def _file(name: str) -> Path | None:
     try:
-        path = shared().store.folder / "live" / name
+        path = opened().store.folder / "live" / name
     except (StoreError, FolderError):
         return None
     return path if NAME.fullmatch(name) and path.is_file() else None

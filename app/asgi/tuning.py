@@ -32,14 +32,14 @@ def tune() -> None:
             ctypes.CDLL("libc.so.6").mallopt(_ARENA_MAX, ARENAS)
 
 
-def raise_file_limit() -> int | None:
-    """Allow this process enough file descriptors, as far as it may; returns how many it has now. Says so
-    where that changes the limit, or is not enough. None where there is no limit."""
+def raise_file_limit() -> None:
+    """Allow this process enough file descriptors, as far as it may. Says so where that changes the
+    limit, or is not enough."""
     if resource is None:
-        return None
+        return
     before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before == resource.RLIM_INFINITY or before >= FILES:
-        return None if before == resource.RLIM_INFINITY else before
+        return
     now = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
@@ -50,7 +50,6 @@ def raise_file_limit() -> int | None:
             f" A busy server needs {FILES:,}: raise the hard limit (ulimit -Hn) for more visitors."
         )
     print(sentence, file=sys.stderr, flush=True)
-    return now
 
 
 def trim() -> None:

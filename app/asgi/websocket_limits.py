@@ -77,7 +77,7 @@ def install() -> None:
 
 def is_penalised(address: str) -> bool:
     """Whether an address went over its limit a moment ago."""
-    return address in _penalties
+    return _penalties.get(address, 0.0) > time.monotonic()
 
 
 def _follow(name: str, after: Any) -> None:
@@ -163,7 +163,7 @@ def _largest_above(address: str) -> Socket | None:
     """The WebSocket that holds the most, if its address or all together hold more than they may."""
     if _held.total() > IN_ALL:
         some = [*_open.values()]
-    elif _held[address] > (PENALTY_EACH if address in _penalties else EACH):
+    elif _held[address] > (PENALTY_EACH if is_penalised(address) else EACH):
         some = [socket for socket in _open.values() if socket.address == address]
     else:
         return None

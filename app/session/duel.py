@@ -191,7 +191,7 @@ def _of(lanes: tuple[RunConfig, ...], **more: Any) -> Duel:
 
 def arrive(page_duel: Duel, backend: SharedBackend) -> bool:
     """Show what the address asks for, on the first visit and where a link, Back or Forward leads here.
-    Returns whether a link was opened. The visitor's runs of other settings stop."""
+    Returns whether a link was opened. The visitor's runs of other settings are put aside."""
     is_first = not (page_duel.named or page_duel.asked)
     if not is_first and not st.session_state["arrived"]:
         return False

@@ -47,15 +47,10 @@ def to(path: str, words: str, params: Mapping[str, str], icon: str) -> None:
 
 def models() -> None:
     """A link to the census of real models."""
-    st.page_link(
-        at("catalogue"), label="What real models use", icon=":material/table:",
-        query_params={"table": "models"},
-    )  # fmt: skip
+    to("catalogue", "What real models use", {"table": "models"}, ":material/table:")
 
 
 def anatomy(configs: Sequence[RunConfig], words: str) -> None:
     """A link to the anatomy of one or two configs."""
-    st.page_link(
-        at("catalogue"), label=literal(f"Anatomy of {words}"), icon=":material/biotech:",
-        query_params=as_params([untrained(config) for config in configs]),
-    )  # fmt: skip
+    params = as_params([untrained(config) for config in configs])
+    to("catalogue", f"Anatomy of {words}", params, ":material/biotech:")

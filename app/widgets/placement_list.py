@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from normviz.catalog import CELLS, PLACEMENTS, SCHEMES
+from normviz.charts.svg import data_uri
 from normviz.lessons.anatomy import cell, glyph
-from normviz.lessons.anatomy.large import picture
 
 from .buttons import button
 
@@ -43,4 +43,4 @@ def show(
 def drawing(scheme: str, depth: int, color: str) -> str:
     """The glyph of a placement as the address of an image."""
     in_cell = scheme in CELLS
-    return picture(cell.glyph(scheme, color) if in_cell else glyph(scheme, depth, color))
+    return data_uri(cell.glyph(scheme, color) if in_cell else glyph(scheme, depth, color))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 
 import numpy as np
 
 from .palette import GREY
 from .scale import Floats
-from .svg import cross, document, line
+from .svg import cross, data_uri, document, line
 
 WIDTH, HEIGHT, EDGE = 180, 76, 4
 POINTS = 30
@@ -44,8 +43,7 @@ def picture(losses: Sequence[Floats], steps: int, chance: float, floor: float | 
         parts.append(line([(x(s), y(v)) for s, v in zip(at, means, strict=True)], LINE, "", 1.5))
         if not np.isfinite(seed).all():
             parts.append(cross(x(int(np.flatnonzero(~np.isfinite(seed))[0])), EDGE + 5))
-    svg = document(parts, WIDTH, HEIGHT)
-    return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
+    return data_uri(document(parts, WIDTH, HEIGHT))
 
 
 def thinned(losses: Floats, points: int) -> tuple[list[float], list[float]]:

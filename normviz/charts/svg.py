@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
 from .palette import RED
@@ -15,6 +16,11 @@ def document(parts: Iterable[str], width: int, height: int) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}">{"".join(parts)}</svg>'
     )
+
+
+def data_uri(svg: str) -> str:
+    """A picture as the address of an image."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
 
 
 def line(points: Points, color: str, dash: str, width: float) -> str:

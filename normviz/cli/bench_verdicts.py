@@ -44,10 +44,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..home import shipped
 from ..observed import configured
 from ..runs import Recording
 from ..runs.archive import load
+from ..runs.shipped import files
 from ..runs.statistics import wilson
 from ..runs.verdict import ENOUGH, HALF, NEAR_CHANCE, PLATEAUS, SOLVED, STILL, Verdict, judge
 
@@ -281,16 +281,11 @@ def leavers(runs: Iterable[Recording], rule: Rule = judge) -> Iterator[str]:
 def shipped_runs() -> Iterator[Recording]:
     """All runs that ship and reached their end, each once: of presets, maps and claims."""
     seen: set[str] = set()
-    for folder in ("runs", "maps", "claims"):
-        for path in sorted((shipped("assets") / folder).glob("*.npz")):
-            for run in load(path):
-                if (
-                    run.status == "finished"
-                    and len(run.steps) >= 2 * SHORTEST
-                    and run.key not in seen
-                ):
-                    seen.add(run.key)
-                    yield run
+    for path in files("runs", "maps", "claims"):
+        for run in load(path):
+            if run.status == "finished" and len(run.steps) >= 2 * SHORTEST and run.key not in seen:
+                seen.add(run.key)
+                yield run
 
 
 def cuts(run: Recording) -> Iterator[Cut]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..catalog.families import either
 from ..home import PRIVATE, expanded, made
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def check_file(path: Path | None, suffixes: Sequence[str], option: str) -> None:
     if path is None:
         return
     if path.suffix not in suffixes:
-        *others, last = suffixes
-        allowed = f"{', '.join(others)} or {last}" if others else last
-        raise ValueError(f"{option} is {str(path)!r}, allowed is a name ending in {allowed}")
+        raise ValueError(
+            f"{option} is {str(path)!r}, allowed is a name ending in {either(suffixes)}"
+        )
     if not is_folder(path.parent):
         raise ValueError(f"{option} names the folder {str(path.parent)!r}, which does not exist")
     try:

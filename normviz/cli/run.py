@@ -97,11 +97,6 @@ def run(
         typer.echo("\n".join(("What came out", *outcome(results).lines)))
 
 
-def read_config(words: Sequence[str]) -> RunConfig:
-    """The config of a command line without --lane. Raises ValueError with a sentence."""
-    return next(iter(read_chosen(words).values()))
-
-
 def read_chosen(
     words: Sequence[str],
     lane: str = "1",
@@ -260,7 +255,6 @@ def report(result: Result) -> str:
     """The result as text."""
     started, config = result.started, configured(result.config)
     assert started is not None
-    assert config is not None
     names = ("scheme", "norm", "init", "task", "optimizer")
     head = ", ".join(shown(name, getattr(config, name)) for name in names)
     floor = "unknown" if started.floor is None else f"{started.floor:.3f}"

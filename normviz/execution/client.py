@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 
 from ..runs.store import Store
-from ..runs.store.lock_file import is_held
+from ..runs.store.lock_file import is_held, supervisor_lock
 from .heartbeat import HANGS_SECONDS, STUCK_SECONDS, HeartbeatReader
-from .identity import UNKNOWN, kill
+from .identity import COMMAND, UNKNOWN, kill
 from .process import start
 
 DAMAGED, UNUSABLE = 3, 4
@@ -22,7 +22,7 @@ CLOSE_SECONDS = 10.0
 def is_supervised(store: Store) -> bool:
     """Whether a supervisor holds the store's lock. Its process id does not show it: after a restart of a
     container another process may have the same one."""
-    return is_held(store.folder / "supervisor.lock")
+    return is_held(supervisor_lock(store.folder))
 
 
 class SupervisorClient:
@@ -69,9 +69,7 @@ class SupervisorClient:
                 return
             if self.process is not None and self.process.stdin is not None:
                 self.process.stdin.close()
-            self.process = start(
-                "normviz.execution.supervise", self.store.folder, stdin=subprocess.PIPE
-            )
+            self.process = start(COMMAND, self.store.folder, stdin=subprocess.PIPE)
             self.heartbeat.begin(STUCK_SECONDS)
 
     def close(self) -> None:
@@ -99,7 +97,7 @@ class SupervisorClient:
             return True
         problem = (
             f"the supervisor of {self.store.folder} holds its lock and does not answer, and can't be "
-            f"replaced from here, since {why}: end it where it runs (python -m normviz.execution.supervise)"
+            f"replaced from here, since {why}: end it where it runs (python -m {COMMAND})"
         )
         if problem != self.stuck:
             print(f"normviz: {problem}", file=sys.stderr, flush=True)

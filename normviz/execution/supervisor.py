@@ -19,6 +19,7 @@ from ..config import RunConfig, device_of, estimated_gib, is_quick
 from ..cores import gpus
 from ..runs import UNWATCHED
 from ..runs.store import Store, StoreDamaged, StoreError, pictures
+from ..runs.store.lock_file import supervisor_lock
 from ..runs.store.rows import FOREIGN
 from . import child, log, worker
 from .budget import Budget, default_slots
@@ -381,7 +382,7 @@ def serve(slots: int | None = None) -> int:
     Waits while the disk is full. Raises StoreError for a store that can't be used.
     """
     store = Store()
-    lock = FileLock(store.folder / "supervisor.lock")
+    lock = FileLock(supervisor_lock(store.folder))
     try:
         lock.acquire(
             timeout=0.5

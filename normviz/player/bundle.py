@@ -93,7 +93,7 @@ def version(text: str) -> str:
 
 
 def build_vega() -> str:
-    """The same, made again from vl-convert, which carries the Vega that Altair was written for."""
+    """`vega.js`, made again from vl-convert, which carries the Vega that Altair was written for."""
     import vl_convert
 
     # Its hundreds of short names stay inside.

@@ -95,8 +95,6 @@ def _plan(scheme: Scheme, depth: int, norm: str, extra: tuple[str, ...]) -> dict
     if norm == "none":
         words.append("The norm is switched off: faint bars mark its place.")
     return {
-        "scheme": scheme.key,
-        "label": scheme.label,
         "norm": NORMS.label(norm),
         "normed": norm != "none",
         "depth": depth,
@@ -123,7 +121,7 @@ def walk(config: RunConfig) -> dict[str, Any]:
     """The plan of a config's stack, JSON-safe; it depends only on scheme, norms and depth.
 
     words    facts that the picture can't show: blocks per row, values of gains, several streams
-    kinds    the inside of a block, once for each wiring (`walk_block`)
+    kinds    the inside of a block, once for each wiring (`inner`)
     nodes    embed, embed_norm, block (with its kind and its gains), final_norm, head; pixels
     edges    kind stream | gradient | branch; layer 0..L, with first..layer if a row has several;
              from and to are ids of nodes; probe gives its width, y is where it is measured.

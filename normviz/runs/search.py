@@ -2,10 +2,10 @@
 
     post-ln depth 24 lr=0.01 diverged
 
-A word matches part of the name of a placement, norm, initialisation, task or optimizer, a state, or
+A word matches part of the name of a placement, norm, initialisation, task, optimizer or schedule, a state, or
 the number of a run. A setting's name followed by a value, as in a link or as people write it, matches
-that value. A setting's name alone matches runs in which it is not at its default. `observed` matches runs of
-own models, `model gpt` those whose model's name has these letters.
+that value. The name alone of a setting that is a number matches runs in which it is not at its default.
+`observed` matches runs of own models, `model gpt` those whose model's name has these letters.
 """
 
 from __future__ import annotations

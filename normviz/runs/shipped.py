@@ -23,7 +23,7 @@ PICTURE = "hero.picture"
 def adopt(store: Store) -> None:
     """Put every shipped run into the store, unless the store has a finished run of that config, and the
     picture of the duel that the app opens with."""
-    for path in _files("runs"):
+    for path in files("runs"):
         for run in load(path):
             store.adopt(run)
     keys, picture = load_picture(shipped("assets") / "runs" / PICTURE)
@@ -36,7 +36,7 @@ def adopt(store: Store) -> None:
 def adopt_cells(store: Store, keys: Collection[str] | None = None) -> None:
     """Put the shipped cells with these keys, by default all, into the store, except those whose results the
     store has."""
-    for path in _files("maps", "claims") if keys is None else _files_of(keys):
+    for path in files("maps", "claims") if keys is None else _files_of(keys):
         store.adopt_cells(list(load(path, store.done_keys(), keys)))
 
 
@@ -62,14 +62,15 @@ def cell_keys() -> Set[str]:
 @cache
 def _cell_files() -> dict[str, list[Path]]:
     """The files that hold the cells of each key."""
-    files: dict[str, list[Path]] = {}
-    for path in _files("maps", "claims"):
+    found: dict[str, list[Path]] = {}
+    for path in files("maps", "claims"):
         for key in keys_of(path):
-            files.setdefault(key, []).append(path)
-    return files
+            found.setdefault(key, []).append(path)
+    return found
 
 
-def _files(*folders: str) -> list[Path]:
+def files(*folders: str) -> list[Path]:
+    """The files with shipped runs, of the folders "runs", "maps" or "claims"."""
     return [path for name in folders for path in sorted((shipped("assets") / name).glob("*.npz"))]
 
 

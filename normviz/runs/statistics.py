@@ -18,6 +18,8 @@ from typing import Literal
 
 import numpy as np
 
+LEVEL = 0.05
+"""The share of wrong decisions that tests allow."""
 T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
@@ -116,24 +118,24 @@ def sign_test(count: int, n: int) -> float:
 def is_majority(count: int, n: int) -> bool:
     """Whether `count` of `n` seeds are more than half of all seeds, by a sign test at 5 %: with 5 seeds
     all of them, with 8 at least 7, with 20 at least 15, with 40 at least 26."""
-    return sign_test(count, n) <= 0.05
+    return sign_test(count, n) <= LEVEL
 
 
-def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
-    """Which are decided if at most `level` of all such families may have one that is wrong (Holm 1979)."""
+def holm(p_values: Sequence[float]) -> list[bool]:
+    """Which are decided if at most `LEVEL` of all such families may have one that is wrong (Holm 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     passed = takewhile(
-        lambda at: p_values[order[at]] <= level / (len(order) - at), range(len(order))
+        lambda at: p_values[order[at]] <= LEVEL / (len(order) - at), range(len(order))
     )
     decided = {order[at] for at in passed}
     return [i in decided for i in range(len(p_values))]
 
 
-def benjamini_hochberg(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
-    """Which are decided if at most the share `level` of those that are decided may be wrong (Benjamini and
+def benjamini_hochberg(p_values: Sequence[float]) -> list[bool]:
+    """Which are decided if at most the share `LEVEL` of those that are decided may be wrong (Benjamini and
     Hochberg 1995)."""
     n, ordered = len(p_values), sorted(p_values)
-    limit = max((p for k, p in enumerate(ordered, 1) if p <= level * k / n), default=-1.0)
+    limit = max((p for k, p in enumerate(ordered, 1) if p <= LEVEL * k / n), default=-1.0)
     return [p <= limit for p in p_values]
 
 

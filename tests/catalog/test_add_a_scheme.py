@@ -118,7 +118,6 @@ def test_registered_anew_it_is_explained_anew(register: Register) -> None:
     formula, picture = anatomy.formula("mine", 4), walk(lane)
     register(replace(before, label="Mine again", slots=lambda place: Slots(norm_in=True)))
     assert anatomy.formula("mine", 4) != formula
-    assert (picture["label"], walk(lane)["label"]) == ("My placement", "Mine again")
     assert len(picture["kinds"]) > len(walk(lane)["kinds"]) == 1
 
 

@@ -59,6 +59,8 @@ FOUND = [
         ("lr", "c"), ("clip 1", "d"), ("clip off", "abc"), ("clip", "d"), ("norm rmsnorm", "c"),
         ("diverged", "d"), ("stopped", "c"), ("fini", "ab"), ("pre depth 3 lr 0.01", "c"),
         ("peri copy", ""), ("shipped", ""), ("init seed 0", "abcd"), ("init seed", ""),
+        ("zloss", ""), ("zloss 0", "abcd"), ("loops 1", "abcd"),
+        ("family decoder", "abcd"), ("mask causal", "abcd"),
 ]  # fmt: skip
 
 

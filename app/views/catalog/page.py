@@ -166,10 +166,8 @@ def _about_net(key: str, scheme: str = "") -> None:
             placement.gradients(config)
             st.markdown(source(cell.source))
         st.markdown(source(family.source))
-        st.page_link(
-            page_links.at("duel"), label="Open as a duel", icon=":material/arrow_forward:",
-            query_params=as_params([config, config.replace(scheme=peer)]),
-        )  # fmt: skip
+        params = as_params([config, config.replace(scheme=peer)])
+        page_links.to("duel", "Open as a duel", params, ":material/arrow_forward:")
 
 
 def _kinds() -> tuple[str, ...]:

@@ -77,10 +77,8 @@ def own_model(page_answers: Choose) -> None:
     """The way to a model's own placement: to that of the model that was chosen, or to a pasted one."""
     answers, about = page_answers.answers, "its placement, norms and known trouble"
     kind = {page_links.MODEL_TYPE: answers.model} if answers.start == "existing" else {}
-    st.page_link(
-        page_links.at("own-model"), label=f"{literal(answers.model) if kind else 'Your model'}: {about}",
-        icon=":material/content_paste:", query_params=kind,
-    )  # fmt: skip
+    whose = answers.model if kind else "Your model"
+    page_links.to("own-model", f"{whose}: {about}", kind, ":material/content_paste:")
 
 
 def confusions() -> None:

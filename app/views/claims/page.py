@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ import streamlit as st
 
 from normviz.catalog.registry import meant
 from normviz.charts import spark
+from normviz.charts.svg import data_uri
 from normviz.links import Codec, cut
 from normviz.studies.claims import CLAIMS, Claim
 from normviz.studies.claims.figure import drawn
@@ -176,9 +176,8 @@ def _spark(claim: Claim, _date: str) -> str:
     result = shipped_result(claim)
     assert result is not None
     figure = drawn(claim, result)
-    data = b64encode(spark.svg(figure).encode()).decode("ascii")
     title = escape(spark.title(figure))
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="" title="{title}">'
+    return f'<img src="{data_uri(spark.svg(figure))}" alt="" title="{title}">'
 
 
 def _toggle(shown: Shown, key: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from contextlib import suppress
 from html import escape
 
 import streamlit as st
 
 from normviz.charts import thumb
+from normviz.charts.svg import data_uri
 from normviz.config import ConfigError, estimated_seconds
 from normviz.lessons.presets import PRESETS, Lanes, Preset
 from normviz.lessons.suggest import suggestions
@@ -77,8 +77,7 @@ def _drawn(numbers: tuple[int, ...], _shared: SharedBackend) -> str:
             for letter, run in zip(LETTERS, runs, strict=False)
         ]
     )
-    data = b64encode(thumb.svg(lanes).encode()).decode("ascii")
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(thumb.finding(lanes))}">'
+    return f'<img src="{data_uri(thumb.svg(lanes))}" alt="{escape(thumb.finding(lanes))}">'
 
 
 def tries(backend: SharedBackend) -> None:
@@ -92,7 +91,7 @@ def tries(backend: SharedBackend) -> None:
                 type="tertiary", icon=":material/arrow_forward:",
             )  # fmt: skip
         with suppress(ConfigError, SweepError):  # no map can have these settings
-            st.page_link(
-                page_links.at("maps"), label="see at which depths and rates these train",
-                icon=":material/grid_on:", query_params=map_link.map_of_duel(page_duel.lanes).params(),
-            )  # fmt: skip
+            params = map_link.map_of_duel(page_duel.lanes).params()
+            page_links.to(
+                "maps", "see at which depths and rates these train", params, ":material/grid_on:"
+            )

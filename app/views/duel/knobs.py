@@ -17,7 +17,7 @@ from normviz.training.schedule import peak_at
 from ...session import duel, training, visitor
 from ...session.backend import SharedBackend
 from ...session.duel import Duel
-from ...session.markdown import literal
+from ...session.markdown import capital, literal
 from ...session.page_state import chosen
 from ...session.policy import policy
 from . import complaint, own_text, transport
@@ -114,8 +114,7 @@ def _key(name: str, value: object) -> str:
 
 def _title(name: str, configs: Sequence[RunConfig]) -> str:
     """The widget's label, with a mark if the lanes differ."""
-    title = SETTINGS[name].title
-    title = title[0].upper() + title[1:]
+    title = capital(SETTINGS[name].title)
     values = {getattr(config, name) for config in configs}
     return f"{title} :orange[(lanes differ)]" if len(values) > 1 else title
 
@@ -130,7 +129,7 @@ def _by_lane(title: str, values: Sequence[float]) -> str:
 def _help(name: str) -> str | None:
     about = SETTINGS[name].about
     limit = f"Allowed: {RANGES[name].text()}." if name in RANGES else None
-    parts = (about and f"{about.capitalize()}.", limit, policy().help(name))
+    parts = (about and f"{capital(about)}.", limit, policy().help(name))
     return " ".join(part for part in parts if part) or None
 
 

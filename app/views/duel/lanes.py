@@ -70,7 +70,7 @@ def runs(lanes: list[Lane]) -> list[Recording]:
 
 def all_done(lanes: list[Lane]) -> bool:
     """Whether every lane shows the finished run of its present settings."""
-    return all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
+    return all(lane.is_done and lane.is_current for lane in lanes)
 
 
 def _shown(run: Run | None, seeds: int, backend: SharedBackend) -> tuple[Run, ...]:
@@ -309,7 +309,9 @@ def _set(page_duel: Duel, backend: SharedBackend, field: str, lane: int) -> None
 def _own(lane: Lane, backend: SharedBackend) -> None:
     """Any other setting of this lane, or of all lanes."""
     i = lane.index
-    names = [name for name in FIELDS if name not in ("scheme", "norm", "init", "lr_edits")]
+    names = [
+        name for name in FIELDS if name not in ("scheme", "norm", "init", "qk_norm", "lr_edits")
+    ]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         field = st.selectbox(
             f"Setting of lane {lane.letter}", names, index=names.index("warmup"), width=210,

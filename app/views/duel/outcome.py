@@ -12,7 +12,7 @@ from ...session.backend import SharedBackend
 from ...session.markdown import literal
 from ...widgets.buttons import button
 from . import transport
-from .lanes import Lane, name
+from .lanes import Lane, all_done, name
 
 FEW = 2
 """Lanes up to which there is only one pair to compare."""
@@ -26,7 +26,7 @@ ABOUT = (
 def show(lanes: list[Lane], backend: SharedBackend) -> None:
     """The sentences, once a lane has a finished run of its present settings."""
     names = [name(lane) for lane in lanes]
-    current = [lane for lane in lanes if lane.is_current and lane.run and lane.run.is_done]
+    current = [lane for lane in lanes if lane.is_current and lane.is_done]
     if not current:
         return
     with st.container(key="outcome", gap="xsmall"):
@@ -52,8 +52,7 @@ def _reference(names: list[str]) -> str:
 
 def _repeat(lanes: list[Lane], backend: SharedBackend) -> None:
     """A button to train more seeds, where one seed is shown and all lanes are finished."""
-    done = all(lane.run and lane.run.is_done and lane.is_current for lane in lanes)
-    if done and not any(lane.repeats for lane in lanes):
+    if all_done(lanes) and not any(lane.repeats for lane in lanes):
         button(
             f"Repeat with {SEEDS} seeds", transport.repeat, duel.duel(), backend, key="outcome_repeat",
             icon=":material/repeat:", help="Shows whether the difference is more than chance",

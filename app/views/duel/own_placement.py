@@ -7,7 +7,6 @@ what the lane has. Its picture, curves and link follow as they do for any placem
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 
 import streamlit as st
@@ -17,6 +16,7 @@ from normviz.catalog.families import places_of
 from normviz.catalog.own import Value, Words
 from normviz.catalog.scheme import BRANCHES, Branch
 from normviz.charts.palette import ink, paper
+from normviz.charts.svg import data_uri
 from normviz.config import RunConfig
 from normviz.lessons.anatomy.diagram import INK
 from normviz.lessons.anatomy.large import in_family
@@ -277,10 +277,9 @@ def _style(i: int, names: list[str], wheres: tuple[Branch | None, ...], color: s
         f"{box}:has(input:focus-visible) {{ outline: 2px solid; outline-offset: 2px; }}",
     ]
     for where, name in zip(wheres, names, strict=True):
-        picture = b64encode(_wires(name.replace("ffn", "FFN"), ink(dark)).encode()).decode("ascii")
+        wires = data_uri(_wires(name.replace("ffn", "FFN"), ink(dark)))
         rules.append(
-            f".st-key-own{i}_block_{where or 'both'} "
-            f"{{ background-image: url(data:image/svg+xml;base64,{picture}); }}"
+            f".st-key-own{i}_block_{where or 'both'} {{ background-image: url({wires}); }}"
         )
         rules += [
             f".st-key-own{i}_{where or 'all'}_{slot} {{ left: {x}px; top: {y - NORM[1] // 2}px; }}"

@@ -147,7 +147,7 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
         return
     given = uploaded.getvalue() if uploaded else pasted.encode()
     try:
-        key = texts.add(given, seq_len, _needed)
+        key = texts.add(given, seq_len, backend.store.needed_texts)
     except (TextError, StoreError) as error:
         page_duel.text_problem = str(error)
         return
@@ -157,11 +157,6 @@ def _use(page_duel: Duel, backend: SharedBackend, area: str, file: str, seq_len:
     duel.change(page_duel, "text", key)
     training.by_itself(page_duel, backend)
     st.session_state["text_box"] = (chosen("text_box") or 0) + 1
-
-
-def _needed() -> set[str]:
-    """Texts that must not be deleted, because stored runs need them."""
-    return shared().store.needed_texts()
 
 
 def _drop_writing() -> None:

@@ -89,8 +89,8 @@ def _keep(lanes: list[Lane], backend: SharedBackend) -> None:
 def _files(lanes: list[Lane], backend: SharedBackend, beside: Run | None) -> None:
     """One download button for each file. Files with numbers need a finished run in every lane; they hold
     the observed run beside the lanes too."""
-    done = all(lane.run is not None and lane.is_current for lane in lanes)
-    done = done and not any(run.is_open for run in [*runs(lanes), *([beside] if beside else [])])
+    shown = [*runs(lanes), *([beside] if beside else [])]
+    done = all(lane.is_current for lane in lanes) and not any(run.is_open for run in shown)
     if not done:
         st.caption("Replay and numbers can be downloaded once every lane has been trained.")
 

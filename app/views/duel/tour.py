@@ -143,7 +143,7 @@ def _finished(lanes: list[Lane]) -> Runs | None:
 
 
 def go(page_duel: Duel, number: int, backend: SharedBackend) -> None:
-    """Open a step. Stops the runs that this visitor started in the present duel."""
+    """Open a step. The runs that this visitor started in the present duel are put aside."""
     duel.leave_duel(page_duel, backend)
     duel.open_step(page_duel, number)
 

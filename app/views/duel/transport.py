@@ -120,16 +120,16 @@ def _keep(page_duel: Duel) -> None:
 
 
 def _offer(lanes: list[Lane], backend: SharedBackend) -> None:
-    """A link to the page that trains in this browser, where a run waits and the server has that page."""
+    """A link to the page that trains in this browser, where a run waits or was refused and the server has
+    that page."""
     waits = any(lane.run and lane.run.status == "queued" for lane in lanes)
     if not waits and not duel.duel().refused:
         return
     if (
         address := live_page.address([lane.config for lane in lanes], backend.store.folder)
     ) is not None:
-        st.caption(
-            f"The server is busy. [Train on this device]({address}), in a page that needs no server."
-        )
+        why = "The server is busy. " if waits else ""
+        st.caption(f"{why}[Train on this device]({address}), in a page that needs no server.")
 
 
 def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
@@ -139,7 +139,7 @@ def show_more(lanes: list[Lane], backend: SharedBackend) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         button(
             "Reset", reset, page_duel, backend, key="reset", icon=":material/restart_alt:",
-            help="Stop, and return to the duel that this page opens with",
+            help="Leave this duel for the one that this page opens with",
         )  # fmt: skip
         shown = page_lanes.all_done(lanes)
         all_seeds = all(len(lane.repeats) == SEEDS for lane in lanes)
@@ -176,7 +176,7 @@ def is_busy(lanes: list[Lane]) -> bool:
 
 
 def count(page_duel: Duel, backend: SharedBackend) -> None:
-    """Change the number of lanes. Stops the visitor's runs in lanes that are removed."""
+    """Change the number of lanes. The visitor's runs in lanes that are removed are put aside."""
     n = chosen("n_lanes")
     put_aside(page_duel, backend, page_duel.runs[n:])
     duel.set_lane_count(page_duel, n)
@@ -274,6 +274,6 @@ def step(page_duel: Duel, backend: SharedBackend) -> None:
 
 
 def reset(page_duel: Duel, backend: SharedBackend) -> None:
-    """Stop, and return to the hero preset."""
+    """Leave this duel for the hero preset."""
     leave_duel(page_duel, backend)
     duel.reset(page_duel)

@@ -17,6 +17,7 @@ from normviz.studies.maps.standard import MAPS
 
 from ...session.markdown import capital, literal
 from ...session.page_state import chosen
+from ...widgets import link_notices
 from . import state
 from .state import Maps
 
@@ -63,8 +64,7 @@ def show(page_maps: Maps) -> None:
             _more(page_maps)
     if words := _narrow(page_maps):
         st.caption(words)
-    for notice in page_maps.notices:
-        st.info(literal(notice))
+    link_notices.notices(page_maps)
     if page_maps.complaint:
         st.error(literal(page_maps.complaint))
 

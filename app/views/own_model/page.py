@@ -124,6 +124,11 @@ def _clear() -> None:
     st.session_state[PASTED] = ""
 
 
+def _is_pasted() -> bool:
+    """Whether a text is shown, not the model type that was chosen."""
+    return bool(st.session_state.get(PASTED, "").strip())
+
+
 def _pasted(text: str) -> Anatomy | None:
     try:
         with st.spinner("Following a forward pass. This takes some seconds."):
@@ -136,8 +141,7 @@ def _pasted(text: str) -> Anatomy | None:
 def _show(anatomy: Anatomy) -> None:
     """The anatomy of each stack, then the known troubles and what lint says."""
     st.markdown(f"## {literal(anatomy.model)}")
-    is_type = not st.session_state.get(PASTED, "").strip()
-    sizes = DEFAULTS + PASTE * policy().own_models if is_type else ""
+    sizes = "" if _is_pasted() else DEFAULTS + PASTE * policy().own_models
     st.caption(
         f"{anatomy.parameters:,} parameters.{sizes} Found by the flow of data in one forward pass, and by "
         "what each norm answers to random inputs. No name was trusted."
@@ -224,7 +228,7 @@ def _ways(stack: StackFound, config: RunConfig) -> None:
         page_links.anatomy([config.replace(depth=min(config.depth, most))], label)
         kind = st.session_state["own_type"]
         answers = Answers(depth=nearest(stack.blocks))
-        if not st.session_state.get(PASTED) and kind in options("model"):
+        if not _is_pasted() and kind in options("model"):
             answers = replace(answers, start="existing", model=kind)
         page_links.to(
             "choose", f"Which placement? Measured at {measured_at(answers)} blocks with LayerNorm",

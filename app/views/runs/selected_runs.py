@@ -147,7 +147,7 @@ def _actions(runs: list[Run], backend: SharedBackend, mine: frozenset[int]) -> N
                 training.by_itself(page_duel, backend)
             st.switch_page(page_links.at("duel"))
         if own_open:
-            button("Stop", duel.leave, duel.duel(), backend, own_open, key="stop_chosen",
+            button("Stop", duel.control, duel.duel(), backend, "stop", own_open, key="stop_chosen",
                    icon=":material/stop:")  # fmt: skip
         button("Delete", _ask, key="delete_chosen", icon=":material/delete:", disabled=bool(stays))
         button("Clear", only, (), key="choose_none", type="tertiary")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from html import escape
 
 from ...catalog import CELLS, FAMILIES, NORMS, PLACEMENTS
 from ...charts.palette import ink
+from ...charts.svg import data_uri
 from ...config import RunConfig
 from . import cell
 from .block import block
@@ -36,7 +36,7 @@ def large(config: RunConfig, color: str, before: str = "", dark: bool = False) -
             for name, one in (("two", False), ("one", True))
         }
     return "".join(
-        f'<img class="{name}" alt="{words}" src="{picture(svg)}">' for name, svg in drawn.items()
+        f'<img class="{name}" alt="{words}" src="{data_uri(svg)}">' for name, svg in drawn.items()
     )
 
 
@@ -44,8 +44,3 @@ def in_family(config: RunConfig, words: str) -> str:
     """Words about attention and an FFN, with the name that the family's first branch has."""
     names = {"first": "first FFN", "messages": "messages"}
     return words.replace("attention", names.get(FAMILIES[config.family].first or "", "attention"))
-
-
-def picture(svg: str) -> str:
-    """An SVG as the address of an image."""
-    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"

@@ -18,10 +18,10 @@ from ...catalog import INITS, NORMS, SCHEMES
 from ...catalog.models import Model, census
 from ...catalog.scheme import BRANCHES, NORMED, Place, Slots
 from ...config import RunConfig
-from ...home import shipped
 from ...links import encode, shown
 from ...runs import Recording
 from ...runs.archive import load
+from ...runs.shipped import files
 from ...runs.statistics import Spread, spread
 from ...studies.maps.grid import Cell
 from ...studies.maps.link import standard
@@ -99,7 +99,7 @@ def _maps() -> Mapping[str, tuple[CellFacts, ...]]:
         for cell in standard(standard_map.key).grid.cells:
             wanted[cell.key].append((standard_map.key, cell))
     facts: dict[str, list[CellFacts]] = defaultdict(list)
-    for path in sorted((shipped("assets") / "maps").glob("*.npz")):
+    for path in files("maps"):
         for recording in load(path):
             for key, cell in wanted[recording.config.key]:
                 facts[key].append(_facts(cell, recording))

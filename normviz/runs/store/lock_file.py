@@ -11,6 +11,11 @@ HELD_SECONDS = 0.5
 """Without shared locks each process that asks holds the file for a moment; this one waits for the others."""
 
 
+def supervisor_lock(folder: Path) -> Path:
+    """The lock that the supervisor of a store's folder holds as long as it runs."""
+    return folder / "supervisor.lock"
+
+
 def is_held(path: Path) -> bool:
     """Whether a process holds a lock file. Any number of processes may ask at once."""
     try:

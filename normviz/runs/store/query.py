@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from ...config import SETTINGS
+from ...config import DEFAULTS, SETTINGS, WRITTEN
 from .. import Run
 from .rows import CELL, RESULT, readable
 
@@ -102,7 +102,8 @@ def _where(wanted: Query, own_text: bool) -> tuple[str, list[Value]]:
 def _holds(condition: Condition, values: list[Value]) -> str:
     """The condition in SQL; the values of its question marks are added to `values`."""
     # NULL is an option that is off. IN of SQL never finds NULL, so it gets a name here.
-    field = f"COALESCE({_expression(condition.name)}, 'null')"
+    name = condition.name
+    field = f"COALESCE({_expression(name)}, {_unwritten(name)}, 'null')"
     given = ["null" if value is None else value for value in condition.values]
     values += given
     if condition.how == "contains":
@@ -111,6 +112,15 @@ def _holds(condition: Condition, values: list[Value]) -> str:
         return " OR ".join(f"instr({field}, ?) = 1" for _ in given) or "0"
     marks = ", ".join("?" * len(given))
     return f"{field} {'NOT IN' if condition.how == 'is not' else 'IN'} ({marks})"
+
+
+def _unwritten(name: str) -> str:
+    """The value of a setting that a run's config leaves out at its default; NULL of an observed run."""
+    value = DEFAULTS.get(name)
+    if name in WRITTEN or value is None:
+        return "NULL"
+    literal = f"'{value}'" if isinstance(value, str) else f"{value:g}"
+    return f"CASE WHEN origin != 'observed' THEN {literal} END"
 
 
 def _expression(name: str) -> str:

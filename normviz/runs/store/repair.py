@@ -3,6 +3,7 @@ begun, into which the runs of a damaged one come that can be read."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -18,10 +19,10 @@ from ...home import home
 from ...policy import Policy
 from . import Store
 from .errors import StoreDamaged, StoreError, is_busy, is_damage
-from .lock_file import is_held
-from .schema import FILE, VERSION, schema_of
+from .lock_file import is_held, supervisor_lock
+from .schema import FILE, SCHEMA, VERSION, schema_of
 
-TABLES = {"runs", "steps", "controls", "supervisor", "served", "used", "dropped", "pictures"}
+TABLES = set(re.findall(r"CREATE TABLE (\w+)", SCHEMA))
 BESIDE = ("-wal", "-shm")
 """Files that SQLite keeps beside the database; the first holds what was committed last."""
 WAIT_SECONDS = 60.0
@@ -48,7 +49,7 @@ def opened(
     try:
         lock = FileLock(folder / "mend.lock", timeout=WAIT_SECONDS)  # two servers may start at once
         with lock:
-            is_used = is_held(folder / "supervisor.lock")
+            is_used = is_held(supervisor_lock(folder))
             if (why := damage(path)) is None and (why := _other_schema(path)) is not None:
                 is_used = is_used or _is_open(path)
             aside = None if why is None else _set_aside(path, why, is_used)

@@ -20,7 +20,7 @@ from ...training.events import Diverged, Started, Step, Writing
 from .. import STATUSES, Recording, Run, Status, Steps
 from ..engines import ENGINES
 from ..recording import COLUMNS
-from ..run import probes_of, reading_key
+from ..run import CELLS, DONE, OPEN, probes_of, reading_key
 from .errors import StoreUnreadable
 
 FOREIGN = (
@@ -55,17 +55,17 @@ CASE
 END"""
 """The rank of a row of `runs` among those of its config, by its present status; the lowest is shown."""
 
-CELL = "origin IN ('sweep', 'reading')"
+CELL = f"origin IN {CELLS}"
 """Whether a row of `runs` is a cell of a map or a claim, which waits for all other runs."""
 
 LEFT = f"{CELL} AND visitor IS NULL AND status IN ('queued', 'running') AND NOT alive(pid)"
 """Whether a row of `runs` is an open cell of a terminal that has ended without a word. A terminal's cells are
 those of no visitor."""
 
-IS_OPEN = "status IN ('queued', 'running', 'paused')"
+IS_OPEN = f"status IN {OPEN}"
 """Whether a row of `runs` is not closed; its process may be gone all the same."""
 
-RESULT = "status IN ('finished', 'diverged')"
+RESULT = f"status IN {DONE}"
 """Whether a row of `runs` is a result."""
 
 

@@ -419,7 +419,7 @@ CLAIMS = (
         "Runs of 1000 steps with PyTorch's initialisation at one rate, 0.001. Steps are counted until the "
         "mean of ten losses is half of the way from chance to the floor. Without warm-up Post-LN needs "
         "{p12} with 12 blocks and {p24} with 24. With 100 steps of warm-up and 48 blocks: {p48}; with 96: "
-        "{p96}. Pre-LN with 96 blocks needs {pre} without warm-up; deeper ones were not run.",
+        "{p96}. Pre-LN with 96 blocks needs {pre} without warm-up; deeper ones were not run for this claim.",
         Curve("depth", FINAL, log_y=False),
         open_=(("post", {"depth": 24}), ("warm", {"depth": 48}), ("pre", {})),
         changed="Runs had 200 steps, and a run of 48 blocks that was still falling counted as failed.",
@@ -460,9 +460,9 @@ CLAIMS = (
         "from its own smaller matrices.",
         Strip("final loss (nats)"),
         changed="Runs had 150 steps, and 3 % below chance counted as trained. With 600 steps at a rate of "
-        "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Rate and warm-up were "
-        "then chosen with DeepNorm on seed 200, which is the first seed of the third set, the one that "
-        "only checks.",
+        "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Steps became "
+        "400, and rate and warm-up were then chosen with DeepNorm on seed 200, which is the first "
+        "seed of the third set, the one that only checks.",
         question="depth",
         finding=(
             "ttu",

@@ -321,11 +321,11 @@ CLAIMS = (
         "norm at the peak rate that is best on the other seeds. Held-out loss minus RMSNorm's: Derf "
         "{derf_gap_adamw} with AdamW and "
         "{derf_gap_muon} with Muon, DyT {dyt_gap_adamw} and {dyt_gap_muon}. RMSNorm ends at "
-        "{rmsnorm_adamw} and {rmsnorm_muon}. Derf and DyT start at 0.5, the default of their papers; "
-        "others, as DyT's paper tunes them for language models, were not tried. From AdamW to Muon "
-        "RMSNorm's own loss falls most. No part "
-        "asks for three times as far: with AdamW Derf does not fall behind. No part compares Derf's "
-        "change from AdamW to Muon with DyT's, which is about as large.",
+        "{rmsnorm_adamw} and {rmsnorm_muon}. The slope of Derf and DyT starts at 0.5, the default "
+        "of their papers; others, as DyT's paper tunes them for language models, were not tried. "
+        "From AdamW to Muon RMSNorm's own loss falls most. No part asks for three times as far: "
+        "with AdamW Derf does not fall behind. No part compares Derf's change from AdamW to Muon "
+        "with DyT's, which is about as large.",
         Strip("held-out loss minus RMSNorm's (nats)",
               ("derf_gap_adamw", "derf_gap_muon", "dyt_gap_adamw", "dyt_gap_muon")),
         open_=(("derf_adamw", {}), ("derf_muon", {}), ("rmsnorm_adamw", {}), ("rmsnorm_muon", {})),

@@ -150,8 +150,9 @@ CLAIMS = (
         lab="operations",
         question="norm",
         open_=(("rmsnorm", {"width": 64}), ("layernorm", {"width": 64})),
-        changed="A third part said it at a width of 64, where it is false: the width was put into the "
-        "sentence after a result. The claim also said that RMSNorm is simpler, which no part counts.",
+        changed="A third part said it at a width of 64, where it is false with two blocks: the "
+        "width was put into the sentence after a result. The claim also said that RMSNorm "
+        "is simpler, which no part counts.",
         finding=(
             "tt",
             "Forward and backward RMSNorm has {rmsnorm_operations} operations for each number that it norms "
