@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from normviz.app.session import visitor
 from page_kit import Open, at_page, checked, duel, words_of
 from page_kit import chips as badges
 from page_kit import runs as drawn
@@ -195,6 +196,19 @@ def test_what_can_not_be_deleted_says_why(shelf: AppTest, folder: Path) -> None:
     pick(at, still)
     checked(at.button(key="stop_chosen").click().run())
     assert [action for _, action, _ in store.controls(still, 0)] == ["stop"]
+
+
+def test_a_run_that_an_earlier_visit_began_is_stopped(
+    shelf: AppTest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "me", lambda: "a")
+    store = Store(folder)
+    run = kept(store, SMALL, "running")
+    store.db.connection.execute("UPDATE runs SET visitor = 'a' WHERE id = ?", (run,))
+    at = checked(shelf.run())
+    pick(at, run)
+    checked(at.button(key="stop_chosen").click().run())
+    assert [action for _, action, _ in store.controls(run, 0)] == ["stop"]
 
 
 def test_an_own_run_is_deleted_after_a_question(shelf: AppTest, folder: Path, page: Open) -> None:

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -358,3 +359,15 @@ def test_the_servers_threads_share_two_arenas_and_take_turns_sooner() -> None:
     plain, tuned = process("plain"), process("server")
     assert plain[0] > 2 and tuned[0] <= 2
     assert tuned[1] < plain[1] / 10
+
+
+def test_a_penalty_ends_when_no_other_socket_is_open(port: int) -> None:
+    address = "198.51.100.77"
+    with upgraded(port, address) as one, suppress(ConnectionError):
+        while True:  # pings, until it took too much of the event loop
+            one.sendall((b"\x89\x80" + MASK) * 16_000)
+            if readable([one], 0) and len(one.recv(65_536)) == 0:
+                break
+    time.sleep(1.3)  # the penalty takes 1 s
+    with upgraded(port, address) as again:
+        assert is_open(again)
