@@ -131,7 +131,6 @@ def _named(store: Store, word: str) -> Run:
 # The files of the folder.
 
 PICTURE_WIDTH = 760
-SHOWN = "grad_block"
 
 INDEX = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

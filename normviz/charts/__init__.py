@@ -6,12 +6,10 @@ then only numbers (`normviz.player`). No Streamlit and no torch in here.
 
 from . import heatmap, layers, lines, loss, ratio, thumb
 from .base import theme
-from .loss import ZOOM
 from .palette import LaneStyle, lane_styles, scheme_style, styles_of
 from .scale import Domain, quantised_domain
 
 __all__ = [
-    "ZOOM",
     "Domain",
     "LaneStyle",
     "heatmap",

@@ -46,7 +46,7 @@ from .palette import (
 )
 from .scale import Floats
 
-ZOOM = "loss_zoom"  # the selection a page lists in selection_mode, or zoom is lost at every tick
+ZOOM = "loss_zoom"  # assets/player/chart.js keeps its signals when the axes grow
 HEIGHT = 234  # pixels of the plot
 NAMED = 380
 """Pixels of the page's place; in a narrower one a line's end has the lane's letter alone."""

@@ -54,11 +54,6 @@ class TourStep:
     at: int | None = None
     tab: Literal["loss", "layers"] = "layers"
 
-    @property
-    def label(self) -> str:
-        """The step's title."""
-        return self.title
-
     def where(self) -> str:
         """The instructions, with the lanes' settings."""
         return self.look.format(*self.lanes())

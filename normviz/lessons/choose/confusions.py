@@ -89,7 +89,7 @@ class Confusion:
 # Answers that a claim gives.
 
 KINDS: Mapping[str, str] = {
-    "holds": "Yes", "contradicted": "No", "holds in part": "In part", "false in part": "Not as claimed",
+    "holds": "Yes", "contradicted": "No", "holds in part": "In part",
     "no difference found": "No difference measured", "undecided": "Undecided",
 }  # fmt: skip
 

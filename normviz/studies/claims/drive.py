@@ -1,7 +1,7 @@
 """From a claim to its result: what the store lacks is run, then every number is read off.
 
-A claim with a lab has no training runs of its own: the lab measures each config in processes of its
-own, anew each time, and the store is only used for what links open.
+A claim with a lab has no training runs of its own: the lab measures each config in processes of its own.
+`run` measures anew each time; `result_here` reads what workers have stored.
 """
 
 from __future__ import annotations

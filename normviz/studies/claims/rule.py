@@ -8,12 +8,13 @@ A number has one value per seed. A check compares an interval over the seeds wit
     undecided      anything else: the seeds straddle the limit, they are too few, or a run still fell
 
 More seeds narrow the interval, so that a check whose number meets its limit becomes true more often. Two
-kinds of interval are used. `Between`, `Less`, `NotWorse` and `Same` use Student's 95 % interval of the mean.
-It needs three seeds and suits numbers that scatter around a mean. `Most` and `LessInMost` count seeds and
-use the sign test at 5 %. They need five seeds and suit numbers that jump: a run that trains or does not, a
-rate on a grid, a number of steps that is infinite where the goal was not reached. `Fact` is for a number that
-no seed changes. `Correlated` is for a correlation over placements, which more seeds of the same placements
-do not make surer. `python -m tests.bench.rules` measures how often each is wrong on simulated data.
+kinds of interval are used. `Between`, `Less` and `Same` use Student's 95 % interval of the mean, `NotWorse`
+the 90 % one, whose ends are one-sided 95 % limits. It needs three seeds and suits numbers that scatter around
+a mean. `Most` and `LessInMost` count seeds and use the sign test at 5 %. They need five seeds and suit
+numbers that jump: a run that trains or does not, a rate on a grid, a number of steps that is infinite where
+the goal was not reached. `Fact` is for a number that no seed changes. `Correlated` is for a correlation over
+placements, which more seeds of the same placements do not make surer. `python -m tests.bench.rules` measures
+how often each is wrong on simulated data.
 
 Where learning rates are chosen on the other seeds, an interval of a mean includes the choice: its variance is
 that of the mean over seeds that are drawn again, with rates chosen on them again (`choice`).
@@ -38,7 +39,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist, fmean, median, stdev
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,6 @@ from ...runs.statistics import (
 
 Outcome = Literal["true", "false", "no difference", "undecided"]
 Kind = Literal["holds", "holds in part", "contradicted", "no difference found", "undecided"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 MARKS: dict[Outcome, str] = {"true": "✓", "false": "✗", "no difference": "=", "undecided": "–"}
 Numbers = Mapping[str, Sequence[float]]
 Labels = Mapping[str, str]

@@ -7,7 +7,7 @@ seeds move together (`normviz.config.seeded`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -110,10 +110,9 @@ def make(
         config = points[tuple(orders[k][i] for k, i in enumerate(place))]
         for seed, seeded_config in enumerate(seeded(config, seeds)):
             cells.append(Cell(seeded_config, tuple(place[k] for k in varied_axes), seed))
-    first = next(cell.config for cell in cells)
-    grid = Grid(first, tuple(typed[k] for k in varied_axes), seeds, tuple(cells))
+    grid = Grid(cells[0].config, tuple(typed[k] for k in varied_axes), seeds, tuple(cells))
     _affordable(grid, hours)
-    return Grid(grid.base, grid.axes, seeds, coarse_first(grid))
+    return replace(grid, cells=coarse_first(grid))
 
 
 def coarse_first(grid: Grid) -> tuple[Cell, ...]:

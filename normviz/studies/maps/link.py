@@ -212,6 +212,8 @@ def decode(params: Params) -> MapRequest:
         raise SweepError(problem)
     words = CODEC.words(params)
     span = [words.pop(side) for side in SPAN if side in words]
+    if len(span) == 1:
+        raise SweepError("the link gives one of across and up, allowed is both or none")
     grid = grid_of(words, RunConfig())
     across, up = span if len(span) == len(SPAN) else (axis.field for axis in spanned(grid))
     return ask(words, across, up)

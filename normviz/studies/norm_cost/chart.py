@@ -10,7 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from ...charts.base import CANVAS, CONFIG, FIT, TEXT_SIZE, Spec, js, named
+from ...charts.base import TEXT_SIZE, Spec, filled, js, named
 from ...charts.palette import GREY, ink, paper
 from ...formats import megabytes, timing
 from .findings import CLAIMS, PublishedSpeed, interval
@@ -43,7 +43,7 @@ def chart(measurement: Measurement, context: str, dark: bool = False) -> Spec:
     layers += [mark for _, *rest in marks for mark in rest]
     variants = len({row.variant for row in rows})
     spec = alt.layer(*layers).properties(height=ROW * variants).to_dict()
-    return {**spec, "autosize": FIT, "config": CONFIG, "usermeta": CANVAS, "datasets": sets}
+    return filled(spec, sets)
 
 
 def _domain(rows: list[Row]) -> tuple[float, float]:

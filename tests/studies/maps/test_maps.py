@@ -62,6 +62,7 @@ BAD = [
     ("depth=2,2&lr=0.001,0.01", "depth names 2 twice"),
     ("scheme=pre,post&norm=rmsnorm,layernorm", "a map needs a setting with several values"),
     ("across=depth&up=depth&depth=2,4", "depth can't go both across and up"),
+    ("across=lr&depth=2,4&lr=0.1,0.2", "gives one of across and up, allowed is both or none"),
     ("across=<b>&up=lr&depth=2,4&lr=0.1,0.2", "across is '<b>', allowed is one of"),
     ("scheme=pre,nope&depth=2,4&lr=0.1,0.2", "nope"),
     ("seeds=3,4&depth=2,4&lr=0.1,0.2", "seeds is '3,4'"),
