@@ -30,6 +30,8 @@ IMPORTS = {
 }
 """Private modules that the pages import, and what for. Tests and this file are left out."""
 
+TITLE, ROOT = "<title>Streamlit</title>", '<div id="root"></div>'
+"""What Streamlit's HTML has once each."""
 SOCKETS = "what is known of open WebSockets"
 CHANGED = (
     "the installed Streamlit or uvicorn has changed {}: limits of a shared server, or pages, may fail. "
@@ -53,7 +55,7 @@ def _downloads() -> bool:
 def _html() -> bool:
     """What `asgi/first_paint.py` replaces."""
     html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    return html.count("<title>Streamlit</title>") == html.count('<div id="root"></div>') == 1
+    return html.count(TITLE) == html.count(ROOT) == 1
 
 
 def _addresses() -> bool:

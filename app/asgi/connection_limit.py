@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from ..session import network_address
-from ..session.pages import PAGES
+from ..session.pages import asked
 from . import websocket_limits
 from .rate_limit import RateLimit, Watcher
 
@@ -52,7 +52,7 @@ class Connections:
         is_page = is_socket and scope["path"].endswith("/_stcore/stream")
         if is_socket and websocket_limits.is_penalised(address):
             await _refuse(scope, receive, send, "")
-        elif (is_page or _is_html(scope)) and (sentence := self._full(address)):
+        elif (is_page or asked(scope) is not None) and (sentence := self._full(address)):
             await _refuse(scope, receive, send, sentence)
         elif not is_page:
             await self.app(scope, receive, send)
@@ -98,11 +98,6 @@ def _read(data: bytes) -> BackMsg:
         return BackMsg.FromString(data)
     except DecodeError:
         return BackMsg()
-
-
-def _is_html(scope: Scope) -> bool:
-    """Whether a browser asks for the HTML of a page, and will open its WebSocket next."""
-    return scope["type"] == "http" and (scope["path"].strip("/").rpartition("/")[2] in ("", *PAGES))
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, sentence: str) -> None:

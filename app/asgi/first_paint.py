@@ -24,13 +24,13 @@ from normviz.export import preview
 from normviz.home import FolderError, shipped
 from normviz.runs.store import StoreError
 
-from ..session.pages import DUEL, NAME, PAGES, tab_title
+from ..session import network_address
+from ..session.pages import DUEL, NAME, PAGES, asked, tab_title
+from ..streamlit_parts import ROOT, TITLE
 from .linked_duel import LinkedDuel, find
 
 PICTURE = "normviz/preview.png"
 """The address of the pictures, relative to the server's root."""
-TITLE, ROOT = "<title>Streamlit</title>", '<div id="root"></div>'
-"""What the HTML has once each."""
 SKIP = '<a class="skip" href="#content">Skip to the content</a>'
 """Before all else for a keyboard. Its place is in `visit`."""
 PATIENCE = 0.4
@@ -57,7 +57,7 @@ class FirstPaint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        page = _page(scope)
+        page = asked(scope)
         if page is None:
             await self.app(scope, receive, send)
             return
@@ -123,15 +123,6 @@ def _style() -> bytes:
     return f"<style>{(shipped('app') / 'style.css').read_text('utf-8')}</style>".encode()
 
 
-def _page(scope: Scope) -> str | None:
-    """The path of the page that a request is for, without slashes; None for anything else."""
-    if scope["type"] != "http" or scope["method"] != "GET":
-        return None
-    root = scope.get("root_path", "")
-    name = scope["path"].removeprefix(root).strip("/").rpartition("/")[2]
-    return name if name in ("", *PAGES) else None
-
-
 async def _about(page: str, scope: Scope) -> tuple[str, str]:
     """What is put into a page: the title with tags, and the still."""
     request = Request(scope)
@@ -165,7 +156,7 @@ async def _linked(request: Request) -> LinkedDuel | None:
 def _address(request: Request) -> str:
     """The absolute address of a page without its query, as its visitors write it."""
     headers = request.headers
-    forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    forwarded = network_address.forwarded_scheme(headers)
     scheme = forwarded if forwarded in ("http", "https") else request.url.scheme
     host = quote(headers.get("host", ""), safe=":[].-_")
     return f"{scheme}://{host}{quote(request.url.path)}"

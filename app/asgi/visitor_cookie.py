@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from normviz.home import FolderError
 
-from ..session import visitor
+from ..session import network_address, visitor
 
 ADDRESS = "/_stcore/health"
 """Streamlit's page asks here before each connection of its socket. No cache keeps the answer, so
@@ -41,8 +41,8 @@ def _header(scope: Scope) -> bytes | None:
     if not scope["path"].endswith(ADDRESS) or visitor.named(asked.cookies):
         return None
     same_site = str(st.get_option("server.xsrfCookieSameSite") or "lax").lower()
-    forwarded = asked.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-    is_secure = "https" in (scope.get("scheme"), forwarded) or same_site == "none"
+    schemes = scope.get("scheme"), network_address.forwarded_scheme(asked.headers)
+    is_secure = "https" in schemes or same_site == "none"
     with suppress(FolderError):  # the page says why
         name, value = visitor.new_cookie()
         secure = "; Secure" if is_secure else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address, ip_network
 
 import streamlit as st
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 
@@ -20,6 +21,11 @@ def of_request(scope: Scope) -> str:
 def of_page() -> str:
     """The address that the page whose script runs was opened from; empty for this machine."""
     return _network(st.context.ip_address or "")
+
+
+def forwarded_scheme(headers: Headers) -> str:
+    """How the visitor's browser asked, "http" or "https", as the first proxy says; empty without one."""
+    return headers.get("x-forwarded-proto", "").partition(",")[0].strip()
 
 
 def _network(host: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from starlette.types import Scope
+
 NAME = "NormViz"
 
 
@@ -76,3 +78,12 @@ PAGES = {
 def tab_title(title: str) -> str:
     """What a browser's tab shows for a page or a duel."""
     return f"{title} · {NAME}"
+
+
+def asked(scope: Scope) -> str | None:
+    """The path of the page whose HTML a request is for, without slashes; None for anything else."""
+    if scope["type"] != "http" or scope["method"] != "GET":
+        return None
+    root = scope.get("root_path", "")
+    name = scope["path"].removeprefix(root).strip("/").rpartition("/")[2]
+    return name if name in ("", *PAGES) else None

@@ -43,8 +43,12 @@ def show(page_state: PageState, instead: str, opens: Callable[..., None], *args:
 
 
 def unknown_parameters(codec: Codec = NO_LINKS) -> None:
-    """A notice of the query parameters that the page does not read."""
-    for notice in codec.others(address.params()):
+    """A notice of the query parameters that the page does not read, and of those that are given twice."""
+    params = address.params()
+    for notice in (
+        *codec.others(params),
+        *(sentence(f"{each}: the first one is used") for each in codec.problems(params)),
+    ):
         st.info(literal(notice))
 
 

@@ -25,8 +25,6 @@ def page() -> None:
     with st.container(key="head"):
         st.markdown(f"# {literal(opened.label) if opened else 'Assignments'}")
     link_notices.unknown_parameters(CODEC)
-    for problem in CODEC.problems(address.params()):
-        st.info(literal(sentence(problem)))
     if key and opened is None:
         st.error(literal(sentence(f"the link names an {ASSIGNMENTS.unknown(key)}")))
     if opened is None:

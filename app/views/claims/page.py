@@ -89,17 +89,13 @@ def _open(shown: Shown) -> None:
     """On arrival open the link's claim, if it names one. Else the one that was open stays: Streamlit puts an
     entry without it into the browser's history where a button leads from its card to a duel."""
     if st.session_state["arrived"] and "claim" in st.query_params:
-        word, *more = st.query_params.get_all("claim")
+        word = st.query_params.get_all("claim")[0]
         if word.upper() in CLAIMS:
             shown.opened = shown.linked = word.upper()
         else:
             there = ", ".join(CLAIMS.keys())
             near = meant(word[:40], CLAIMS.keys())
             st.error(literal(f"The link names the claim {cut(word)}; there are {there}.{near}"))
-        if more:
-            st.info(
-                f"The link gives claim {1 + len(more)} times, allowed is once: the first one is used."
-            )
     address.show(CODEC.params({"claim": shown.opened} if shown.opened else {}))
 
 
