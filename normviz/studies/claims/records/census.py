@@ -84,36 +84,36 @@ CLAIMS = (
             Part("All are Pre-LN", Fact("most", low=100)),
             Part("More than half are Pre-LN", Fact("share", low=50), control=True),
         ),
-        "Of {all} stacks of blocks of decoders whose code has a copyright notice of 2023 or later, {pre} "
-        "are Pre-LN, {share} of them. {both} have norms before and after attention and FFN, {after} have a "
-        "norm after each branch alone (OLMo Hybrid only in its blocks with attention), {one} have "
-        "parallel branches, which read a normed stream too, and {rest} "
-        "have another placement. The placement of {open} is undecided. "
-        "Decoders of audio are counted too, and blocks without attention, as Mamba's. A stack is "
-        "the code path of one model type with its configuration's defaults; settings of a few "
-        "change the placement, and five classes that two types share count twice. Models that run "
-        "on older code, as Llama 2 and 3 do, are not among them. How many people use a model is "
-        "not counted, and a variant that copies another model's code counts again.",
+        "Of {all} stacks of blocks of decoders whose code has a copyright notice of 2023 or later, "
+        "{pre} are Pre-LN, {share} of them. {both} have norms before and after attention and FFN, "
+        "{after} have a norm after each branch alone (OLMo Hybrid only in its blocks with "
+        "attention), {one} have parallel branches, which read a normed stream too, and {rest} have "
+        "another placement. The placement of {open} is undecided. Decoders of audio are counted "
+        "too, and blocks without attention, as Mamba's. A stack is the code path of one model type "
+        "with its configuration's defaults; settings of a few change the placement, and five "
+        "classes that two types share count twice. Models that run on older code, as Llama 2 and 3 "
+        "do, are not among them. How many people use a model is not counted, and a variant that "
+        "copies another model's code counts again.",
         Strip("stacks of blocks", ("pre", "both", "after", "one", "rest", "open")),
         seeds=1,
         general=True,
         changed="That more than half are Pre-LN became a control, and that one other placement "
-        "contradicts what is said of all was said, after a result; until then the verdict was holds in "
-        "part.",
+        "contradicts what is said of all was said, after a result; until then the verdict was "
+        "holds in part.",
         question="models",
         finding=(
             "ft",
             "{pre} of {all} code paths of decoders whose code is dated 2023 or later are Pre-LN, "
-            "{share}; {both} have norms "
-            "on both sides of each branch, and the placement of {open} is undecided.",
+            "{share}; {both} have norms on both sides of each branch, and the placement of {open} "
+            "is undecided.",
         ),
     ),
     Claim(
         "M2",
         "The original T5 is Post-LN",
         "T5 keeps the placement of the original transformer, Post-LN.",
-        "teaching material; against it Raffel et al. 2020, arXiv:1910.10683 (the norm is outside of the "
-        "residual path)",
+        "teaching material; against it Raffel et al. 2020, arXiv:1910.10683 (the norm is outside "
+        "of the residual path)",
         {},
         {
             "all": _count("T5, all", len(_of("t5"))),
@@ -122,9 +122,10 @@ CLAIMS = (
             "rms": _count("T5, RMSNorm", sum(model.norm == "rmsnorm" for model in _of("t5"))),
         },
         (Part("T5 is Post-LN", Fact("post", low=1)),),
-        "The census has {all} stack of blocks for T5, since encoder and decoder are the same class. Stacks "
-        "that are Post-LN: {post}, Pre-LN: {pre}, with RMSNorm: {rms}. The same code runs the first T5 "
-        "and version 1.1. It is the library's code, not the authors', with a final norm after each stack.",
+        "The census has {all} stack of blocks for T5, since encoder and decoder are the same "
+        "class. Stacks that are Post-LN: {post}, Pre-LN: {pre}, with RMSNorm: {rms}. The same code "
+        "runs the first T5 and version 1.1. It is the library's code, not the authors', with a "
+        "final norm after each stack.",
         Strip("stacks of blocks", ("all", "post", "pre")),
         seeds=1,
         question="models",
@@ -150,9 +151,9 @@ CLAIMS = (
             ),
         },
         (Part("Falcon has RMSNorm", Fact("rms", low=1)),),
-        "Falcon 7B, 40B and 180B share their code. Of its stacks of blocks ({all}), {rms} have RMSNorm "
-        "and {layer} LayerNorm. Of all {family} stacks with the name Falcon, {family_rms} have RMSNorm: "
-        "the later Falcon H1 and Falcon Mamba are other architectures.",
+        "Falcon 7B, 40B and 180B share their code. Of its stacks of blocks ({all}), {rms} have "
+        "RMSNorm and {layer} LayerNorm. Of all {family} stacks with the name Falcon, {family_rms} "
+        "have RMSNorm: the later Falcon H1 and Falcon Mamba are other architectures.",
         Strip("stacks of blocks", ("all", "rms", "layer")),
         seeds=1,
         changed="The sentence said Falcon alone, which has later models with RMSNorm.",
@@ -185,9 +186,10 @@ CLAIMS = (
             Part("Another placement is more frequent", Fact("lead", low=1)),
             Part(f"It is more frequent in decoders since {MODERN} too", Fact("lead_modern", low=1)),
         ),
-        "Of {all} stacks of language models, {both} have norms before and after each branch, and {pre} are "
-        "Pre-LN. The most frequent other placement leads by {lead} even if every undecided stack had "
-        "both norms, and by {lead_modern} in decoders since 2023. These are counts of code paths.",
+        "Of {all} stacks of language models, {both} have norms before and after each branch, and "
+        "{pre} are Pre-LN. The most frequent other placement leads by {lead} even if every "
+        "undecided stack had both norms, and by {lead_modern} in decoders since 2023. These are "
+        "counts of code paths.",
         Strip("stacks of blocks", ("both", "pre")),
         seeds=1,
         changed="The second part said \"It is in decoders since 2023 too\"; its check is the "
@@ -195,8 +197,9 @@ CLAIMS = (
         question="models",
         finding=(
             "tt",
-            "{both} of {all} code paths of language models have norms on both sides of each branch, "
-            "and {pre} are Pre-LN, which stays the most frequent if all undecided ones had both.",
+            "{both} of {all} code paths of language models have norms on both sides of each "
+            "branch, and {pre} are Pre-LN, which stays the most frequent if all undecided ones had "
+            "both.",
         ),
     ),
 )  # fmt: skip

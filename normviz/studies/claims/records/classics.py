@@ -30,8 +30,8 @@ CLAIMS = (
         "E16",
         "Post-LN's gradients explode",
         "In Post-LN gradients explode with depth at initialisation.",
-        "teaching material, after Xiong et al. 2020, arXiv:2002.04745 (large near the output); against it "
-        "Liu et al. 2020, arXiv:2004.08249",
+        "teaching material, after Xiong et al. 2020, arXiv:2002.04745 (large near the output); "
+        "against it Liu et al. 2020, arXiv:2004.08249",
         {
             "post": {**POST, "label": "Post-LN, Xavier", "depth": DEPTHS},
             "torch": {**POST, "label": "Post-LN, PyTorch's init", "init": "torch", "depth": DEPTHS},
@@ -57,31 +57,30 @@ CLAIMS = (
             Part("The last of 48 blocks has a larger gradient than in Pre-LN",
                  Between("top", low=1, ratio=True), control=True),
         ),
-        "At step 0 the L2 norm of the gradient of all parameters grows as L to the power of {power} with "
-        "Xavier and {power_torch} with PyTorch's initialisation; with Xavier and 96 blocks it is {growth} "
-        "times that of 6. The "
-        "rule calls a tenfold growth an explosion. The gradient of the last of 48 blocks is {top} times "
-        "that of Pre-LN's.",
+        "At step 0 the L2 norm of the gradient of all parameters grows as L to the power of "
+        "{power} with Xavier and {power_torch} with PyTorch's initialisation; with Xavier and 96 "
+        "blocks it is {growth} times that of 6. The rule calls a tenfold growth an explosion. The "
+        "gradient of the last of 48 blocks is {top} times that of Pre-LN's.",
         Curve("depth", GRADIENT),
         seeds=20,
-        changed="With 8 seeds the first part was true on one set of seeds and undecided on another. The "
-        "sentence said that gradients grow with depth, which is a control, and most near the output, which "
-        "no part asks.",
+        changed="With 8 seeds the first part was true on one set of seeds and undecided on "
+        "another. The sentence said that gradients grow with depth, which is a control, and most "
+        "near the output, which no part asks.",
         open_=(("post", {"depth": 96}), ("pre", {"depth": 96})),
         question="gradient",
         finding=(
             "ttft",
-            "With Xavier the gradient of all of Post-LN's parameters grows before training as L to the "
-            "power of {power}, in the median {growth} times from 6 to 96 blocks, less than the tenfold that "
-            "the rule calls an explosion. With PyTorch's "
-            "initialisation the power is {power_torch}.",
+            "With Xavier the gradient of all of Post-LN's parameters grows before training as L to "
+            "the power of {power}, in the median {growth} times from 6 to 96 blocks, less than the "
+            "tenfold that the rule calls an explosion. With PyTorch's initialisation the power is "
+            "{power_torch}.",
         ),
     ),
     Claim(
         "E17",
         "A block starts near the identity",
-        "At initialisation a residual block is close to the identity, so that a deep model starts like a "
-        "shallow one.",
+        "At initialisation a residual block is close to the identity, so that a deep model starts "
+        "like a shallow one.",
         "teaching material, after De and Smith 2020, arXiv:2002.10444 (of residual networks with "
         "BatchNorm, on average)",
         {
@@ -108,27 +107,26 @@ CLAIMS = (
             Part("In Post-LN's last block a branch is less than a quarter of its stream, Xavier",
                  Between("post_last", high=0.25)),
         ),
-        "RMS of a branch over that of the stream it is added to (mean of a block's attention and FFN), at "
-        "step 0, in the first and the last of 48 blocks: Pre-LN with Xavier {xavier_first} and "
-        "{xavier_last}, with PyTorch's initialisation {torch_first} and {torch_last}, with GPT-2's "
-        "{gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} and {post_last}, before the norm "
-        "on "
-        "the sum. The mean over the blocks is in Pre-LN less than a quarter with all three, by "
-        "the figure's seeds; the parts are of the first and the last one. Whether a deep model "
-        "starts like a shallow one is not tested.",
+        "RMS of a branch over that of the stream it is added to (mean of a block's attention and "
+        "FFN), at step 0, in the first and the last of 48 blocks: Pre-LN with Xavier "
+        "{xavier_first} and {xavier_last}, with PyTorch's initialisation {torch_first} and "
+        "{torch_last}, with GPT-2's {gpt2_first} and {gpt2_last}; Post-LN with Xavier {post_first} "
+        "and {post_last}, before the norm on the sum. The mean over the blocks is in Pre-LN less "
+        "than a quarter with all three, by the figure's seeds; the parts are of the first and the "
+        "last one. Whether a deep model starts like a shallow one is not tested.",
         Layers("branch_ratio", 0),
         seeds=8,
-        changed="Parts said that a block changes the stream by less than a quarter; measured are its "
-        "branches. That the parts are one statement, of all placements and initialisations, was said "
-        "after a result; until then the verdict was holds in part.",
+        changed="Parts said that a block changes the stream by less than a quarter; measured are "
+        "its branches. That the parts are one statement, of all placements and initialisations, "
+        "was said after a result; until then the verdict was holds in part.",
         open_=(("xavier", {}), ("gpt2", {}), ("post", {})),
         general=True,
         question="stream",
         finding=(
             "ftttf",
-            "It depends on the initialisation: in the first of 48 Pre-LN blocks a branch is {xavier_first} "
-            "of its stream with Xavier and {gpt2_first} with GPT-2's init. In Post-LN's last it is "
-            "{post_last} with Xavier.",
+            "It depends on the initialisation: in the first of 48 Pre-LN blocks a branch is "
+            "{xavier_first} of its stream with Xavier and {gpt2_first} with GPT-2's init. In "
+            "Post-LN's last it is {post_last} with Xavier.",
         ),
     ),
     Claim(
@@ -153,12 +151,13 @@ CLAIMS = (
             Part("It is not worse than Post-LN by 0.01 nats", NotWorse("deepnorm", "post", 0.01)),
             Part("It ends lower than Pre-LN", Less("deepnorm", "pre", SMALL)),
         ),
-        "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the rate of five "
-        "that is best on the other seeds: DeepNorm ends at {deepnorm} (rate {deepnorm_rate}), Post-LN at "
-        "{post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN and Pre-LN have PyTorch's "
-        "initialisation, DeepNorm its own factors on Xavier's matrices, so placement and initialisation are "
-        "not told apart. In claim E7, which has the same task and steps, Post-LN with Xavier ends "
-        "higher than DeepNorm does here. Whether DeepNorm trains as stably as Pre-LN is not asked.",
+        "Held-out loss on prose, 4 blocks, 600 steps, warm-up and a falling rate, each at the rate "
+        "of five that is best on the other seeds: DeepNorm ends at {deepnorm} (rate "
+        "{deepnorm_rate}), Post-LN at {post} ({post_rate}), Pre-LN at {pre} ({pre_rate}). Post-LN "
+        "and Pre-LN have PyTorch's initialisation, DeepNorm its own factors on Xavier's matrices, "
+        "so placement and initialisation are not told apart. In claim E7, which has the same task "
+        "and steps, Post-LN with Xavier ends higher than DeepNorm does here. Whether DeepNorm "
+        "trains as stably as Pre-LN is not asked.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=16,
         changed="Eight seeds decided the second part, and another eight left it open.",
@@ -166,17 +165,16 @@ CLAIMS = (
         question="quality",
         finding=(
             "ff",
-            "With 4 blocks on prose DeepNorm, with its own initialisation, ends higher than both: at "
-            "{deepnorm}, where Post-LN ends at {post} and Pre-LN at {pre} with PyTorch's. Post-LN with "
-            "Xavier ends higher than DeepNorm (claim E7).",
+            "With 4 blocks on prose DeepNorm, with its own initialisation, ends higher than both: "
+            "at {deepnorm}, where Post-LN ends at {post} and Pre-LN at {pre} with PyTorch's. "
+            "Post-LN with Xavier ends higher than DeepNorm (claim E7).",
         ),
     ),
     Claim(
         "E19",
         "Norms reduce internal covariate shift",
-        "Normalisation helps because it keeps the inputs of each layer from drifting while the layers "
-        "below "
-        "learn.",
+        "Normalisation helps because it keeps the inputs of each layer from drifting while the "
+        "layers below learn.",
         "Ioffe and Szegedy 2015, arXiv:1502.03167; against it Santurkar et al. 2018, arXiv:1805.11604",
         {
             arm: {"label": label, "scheme": "post" if arm == "slow" else arm, "init": "torch",
@@ -203,35 +201,32 @@ CLAIMS = (
             Part("Post-LN ends lower than without a norm, both at 0.002",
                  Less("slow_loss", "none_loss", SMALL), control=True),
         ),
-        "Drift is how far "
-        "the channels' means and standard deviations on one held-out batch, over the RMS of the input "
-        "at that time, move from one twentieth of the run to the next: {none_drift} without a norm, "
-        "{pre_drift} in Pre-LN, "
-        "{resp_drift} in Res-post-norm and {post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, "
-        "{resp_loss} and {post_loss} on that batch, where a loss above chance counts as chance; the "
-        "last control judges Post-LN "
-        "at 0.002. PyTorch's initialisation, 12 blocks, 300 steps, no warm-up, "
-        "each at the best of some rates on another seed, 0.002, 0.008, 0.004 and 0.004. These are "
-        "compared at different rates; at 0.002, as without a norm, Post-LN's is {slow_drift}. No "
-        "noise was added to the inputs, as in the paper against it. Both papers are about "
-        "BatchNorm. The batch is the same in every seed.",
+        "Drift is how far the channels' means and standard deviations on one held-out batch, over "
+        "the RMS of the input at that time, move from one twentieth of the run to the next: "
+        "{none_drift} without a norm, {pre_drift} in Pre-LN, {resp_drift} in Res-post-norm and "
+        "{post_drift} in Post-LN. They end at {none_loss}, {pre_loss}, {resp_loss} and {post_loss} "
+        "on that batch, where a loss above chance counts as chance; the last control judges "
+        "Post-LN at 0.002. PyTorch's initialisation, 12 blocks, 300 steps, no warm-up, each at the "
+        "best of some rates on another seed, 0.002, 0.008, 0.004 and 0.004. These are compared at "
+        "different rates; at 0.002, as without a norm, Post-LN's is {slow_drift}. No noise was "
+        "added to the inputs, as in the paper against it. Both papers are about BatchNorm. The "
+        "batch is the same in every seed.",
         Strip("drift of the branches' inputs", tuple(f"{arm}_drift" for arm in DRIFTING), log_y=True),
         lab="drift",
         open_=tuple((arm, {}) for arm in DRIFTING if arm != "slow"),
         changed="Three of the rates were lower (0.001 without a norm, 0.002 in Post-LN and "
-        "Res-post-norm). No part compared Post-LN with no norm, and the claim was undecided; then one "
-        "did at different rates, and now at the same. That part, "
-        "and that one "
-        "false part contradicts the claim, was said after a result; with that part, but without this, the "
+        "Res-post-norm). No part compared Post-LN with no norm, and the claim was undecided; then "
+        "one did at different rates, and now at the same. That part, and that one false part "
+        "contradicts the claim, was said after a result; with that part, but without this, the "
         "verdict would be holds in part.",
         general=True,
         question="norm",
         finding=(
             "ttftuut",
-            "Without warm-up, at the best rates, 0.008 and 0.002, Pre-LN's inputs drift a little less "
-            "than without a norm, {pre_drift} against {none_drift}, and it ends lower. But Post-LN's "
-            "drift more, {slow_drift}, at the same rate of 0.002, and it ends lower too, at "
-            "{slow_loss} instead of {none_loss}. On a third set of seeds alone only Post-LN's "
+            "Without warm-up, at the best rates, 0.008 and 0.002, Pre-LN's inputs drift a little "
+            "less than without a norm, {pre_drift} against {none_drift}, and it ends lower. But "
+            "Post-LN's drift more, {slow_drift}, at the same rate of 0.002, and it ends lower too, "
+            "at {slow_loss} instead of {none_loss}. On a third set of seeds alone only Post-LN's "
             "greater drift is decided.",
         ),
     ),
@@ -239,8 +234,8 @@ CLAIMS = (
         "E20",
         "Gradients stay bounded with DeepNorm",
         "With DeepNorm gradients stay bounded throughout training, in deep models too.",
-        "teaching material, after Wang et al. 2022, arXiv:2203.00555, whose theorem is about the model "
-        "update",
+        "teaching material, after Wang et al. 2022, arXiv:2203.00555, whose theorem is about the "
+        "model update",
         {
             arm: {"label": label, "scheme": arm, "depth": "12,48", "steps": "300"}
             for arm, label in (("deepnorm", "DeepNorm"), ("pre", "Pre-LN"), ("post", "Post-LN"))
@@ -261,22 +256,21 @@ CLAIMS = (
             Part("With 48 blocks the gradient grows less than in Pre-LN",
                  Less("deepnorm48", "pre48", ratio=True), control=True),
         ),
-        "The largest gradient of all parameters in 300 steps at a rate of 0.003 without warm-up, over "
-        "that of step 0, with "
-        "12 and 48 blocks: DeepNorm {deepnorm12} and {deepnorm48}, Pre-LN {pre12} and {pre48}, Post-LN "
-        "{post12} and {post48}. DeepNorm with 48 blocks ends at {loss}; whether Post-LN trains is not "
-        "read. The bound is relative to each model's own first gradient: the sizes at step 0 are not "
-        "compared.",
+        "The largest gradient of all parameters in 300 steps at a rate of 0.003 without warm-up, "
+        "over that of step 0, with 12 and 48 blocks: DeepNorm {deepnorm12} and {deepnorm48}, "
+        "Pre-LN {pre12} and {pre48}, Post-LN {post12} and {post48}. DeepNorm with 48 blocks ends "
+        "at {loss}; whether Post-LN trains is not read. The bound is relative to each model's own "
+        "first gradient: the sizes at step 0 are not compared.",
         Curve("depth", GRADIENT_GROWTH),
         open_=(("deepnorm", {"depth": 48}), ("pre", {"depth": 48}), ("post", {"depth": 48})),
-        changed="That the gradient grows less than in Pre-LN became a control, since the claim does not "
-        "say it.",
+        changed="That the gradient grows less than in Pre-LN became a control, since the claim "
+        "does not say it.",
         question="gradient",
         finding=(
             "ttu",
-            "In 300 steps at 0.003 without warm-up, with DeepNorm no gradient exceeds the first one's "
-            "tenfold, with 12 and with 48 blocks. In Pre-LN none does either, nor in Post-LN; "
-            "whether DeepNorm's grows less than Pre-LN's is undecided.",
+            "In 300 steps at 0.003 without warm-up, with DeepNorm no gradient exceeds the first "
+            "one's tenfold, with 12 and with 48 blocks. In Pre-LN none does either, nor in "
+            "Post-LN; whether DeepNorm's grows less than Pre-LN's is undecided.",
         ),
     ),
     Claim(
@@ -312,27 +306,25 @@ CLAIMS = (
             Part("In batches of 32 it is not worse than LayerNorm by 0.02 nats",
                  NotWorse("batchnorm32", "layernorm32", 0.02), control=True),
         ),
-        "Pre-LN, 4 blocks, sequences of 8 tokens, loss of 128 held-out sequences after 400 steps at a "
-        "constant 0.004 without warm-up, "
-        "with BatchNorm's running statistics. BatchNorm minus LayerNorm is {gap2} in batches of 2 "
-        "sequences, {gap8} in 8 and {gap32} in 32. With the same steps both read less data in smaller "
-        "batches; whether the difference depends on the batch at equal data is not tested. The claim's "
-        "error is a loss here. That its statistics are "
-        "unreliable, which the source gives as the reason, is not measured. In training each "
-        "position's statistics see later positions too, and here they do "
-        "not.",
+        "Pre-LN, 4 blocks, sequences of 8 tokens, loss of 128 held-out sequences after 400 steps "
+        "at a constant 0.004 without warm-up, with BatchNorm's running statistics. BatchNorm minus "
+        "LayerNorm is {gap2} in batches of 2 sequences, {gap8} in 8 and {gap32} in 32. With the "
+        "same steps both read less data in smaller batches; whether the difference depends on the "
+        "batch at equal data is not tested. The claim's error is a loss here. That its statistics "
+        "are unreliable, which the source gives as the reason, is not measured. In training each "
+        "position's statistics see later positions too, and here they do not.",
         Curve("batch", READ, log_y=False),
         lab="confidence",
-        changed="The part about batches of 32 became a control, since the claim says nothing of them. "
-        "The sentence also said that BatchNorm's statistics are unreliable in small batches, which no "
-        "part tests.",
+        changed="The part about batches of 32 became a control, since the claim says nothing of "
+        "them. The sentence also said that BatchNorm's statistics are unreliable in small batches, "
+        "which no part tests.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 32}),
                ("layernorm", {"batch": 32})),
         question="norm",
         finding=(
             "tttt",
-            "In batches of 2 sequences of 8 tokens BatchNorm ends {gap2} above LayerNorm, in batches of 32 "
-            "it is not worse by 0.02 nats.",
+            "In batches of 2 sequences of 8 tokens BatchNorm ends {gap2} above LayerNorm, in "
+            "batches of 32 it is not worse by 0.02 nats.",
         ),
     ),
 )  # fmt: skip

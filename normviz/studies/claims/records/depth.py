@@ -42,8 +42,7 @@ CLAIMS = (
         "C10",
         "B2T keeps Post-LN's gradients even",
         "A connection from bottom to top that passes all of a block's norms but the last by keeps "
-        "Post-LN's "
-        "gradient, and deep models train.",
+        "Post-LN's gradient, and deep models train.",
         "Takase et al. 2023, arXiv:2206.00330",
         {
             "b2t": {"label": "B2T at step 0", "scheme": "b2t", "depth": "24,48", "steps": "0"},
@@ -106,31 +105,29 @@ CLAIMS = (
                 for n in (24, 48)
             ),
         ),
-        "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and {whole} "
-        "times with 48. With 18 blocks, at 0.001 without warm-up, it ends at {b2t}; Post-LN ends "
-        "at {post} after 600 steps. The scheme also starts with its L blocks' matrices divided by "
-        "sqrt(L), as the published code does. With matrices of the usual size its first block "
-        "gets {b2t_24} and {b2t_48} times, and it ends at {b2t_large}. With the smaller ones "
-        "Post-LN's first block gets {post_24} and {post_48} times, and it ends at {post_small}. "
-        "Post-LN's own gradients at step 0 are not measured here: in claim C4, at twice the "
-        "width, its first of 48 blocks also gets about half of the last one's. The place where "
-        "gradients vanish is not tested, as gradients inside a block, on either side of a norm, "
-        "are not recorded.",
+        "At step 0 B2T's first block gets {half} times the last one's gradient with 24 blocks and "
+        "{whole} times with 48. With 18 blocks, at 0.001 without warm-up, it ends at {b2t}; "
+        "Post-LN ends at {post} after 600 steps. The scheme also starts with its L blocks' "
+        "matrices divided by sqrt(L), as the published code does. With matrices of the usual size "
+        "its first block gets {b2t_24} and {b2t_48} times, and it ends at {b2t_large}. With the "
+        "smaller ones Post-LN's first block gets {post_24} and {post_48} times, and it ends at "
+        "{post_small}. Post-LN's own gradients at step 0 are not measured here: in claim C4, at "
+        "twice the width, its first of 48 blocks also gets about half of the last one's. The place "
+        "where gradients vanish is not tested, as gradients inside a block, on either side of a "
+        "norm, are not recorded.",
         Strip("final loss (nats)", ("b2t", "b2t_large", "post", "post_small")),
         open_=(("b2t_run", {}), ("b2t_large", {}), ("post_run", {}), ("post_small", {})),
-        changed="Runs had 200 steps. Until weight_gain was a setting, nothing told the connection from "
-        "the smaller matrices: "
-        "two controls came then. Those of Post-LN's gradients with the smaller matrices came after "
-        "single runs at step 0 had given 0.89 with 24 blocks and 0.87 with 48, and those of B2T's without "
-        "them after a reader had asked for them.",
+        changed="Runs had 200 steps. Until weight_gain was a setting, nothing told the connection "
+        "from the smaller matrices: two controls came then. Those of Post-LN's gradients with the "
+        "smaller matrices came after single runs at step 0 had given 0.89 with 24 blocks and 0.87 "
+        "with 48, and those of B2T's without them after a reader had asked for them.",
         question="depth",
         finding=(
             "ttttfutff",
-            "At a rate of 0.001 without warm-up B2T trains 18 blocks where Post-LN does not, with its "
-            "smaller matrices and "
-            "without. But the smaller matrices alone do the same for Post-LN: its 18 blocks end at "
-            "{post_small}, and before training the first of 24 blocks gets {post_24} times the last one's "
-            "gradient.",
+            "At a rate of 0.001 without warm-up B2T trains 18 blocks where Post-LN does not, with "
+            "its smaller matrices and without. But the smaller matrices alone do the same for "
+            "Post-LN: its 18 blocks end at {post_small}, and before training the first of 24 "
+            "blocks gets {post_24} times the last one's gradient.",
         ),
     ),
     Claim(
@@ -157,40 +154,35 @@ CLAIMS = (
             Part("After training the variance grows faster than linearly over models",
                  Between("pre", low=1.1), control=True),
         ),
-        "The abstract's word, exponentially, is judged. "
-        "In every seed the exponent is higher after training than at step 0; longer runs were not "
-        "made. Within 48 blocks of Pre-LN the variance grows as "
-        "the "
-        "block to the power of {start_power} at step 0 and {pre_power} after 150 steps at a rate of 0.001 "
-        "without warm-up. An exponential "
-        "misfits it {start_exp} and {pre_exp} times as much as a power law (squared error of the "
-        "logarithm). Over models of 6 to 48 blocks, as in this card's figure, the exponent is {start} "
-        "at step 0 and "
-        "{pre} after training.",
+        "The abstract's word, exponentially, is judged. In every seed the exponent is higher after "
+        "training than at step 0; longer runs were not made. Within 48 blocks of Pre-LN the "
+        "variance grows as the block to the power of {start_power} at step 0 and {pre_power} after "
+        "150 steps at a rate of 0.001 without warm-up. An exponential misfits it {start_exp} and "
+        "{pre_exp} times as much as a power law (squared error of the logarithm). Over models of 6 "
+        "to 48 blocks, as in this card's figure, the exponent is {start} at step 0 and {pre} after "
+        "training.",
         Curve("depth", END),
         (
             Theory("L", "from Pre-LN's first point: branches of constant variance",
                    lambda x, x0, y0: y0 * x / x0, "pre"),
         ),
         changed="The rule asked for an exponent over models of 1.3 or more, at step 0 too, under a "
-        "sentence about an exponential. That LayerNorm Scaling tames the growth was a part; it is a claim "
-        "of "
-        "its own now, C53.",
+        "sentence about an exponential. That LayerNorm Scaling tames the growth was a part; it is "
+        "a claim of its own now, C53.",
         open_=(("pre", {"depth": 48}),),
         question="stream",
         finding=(
             "fft",
-            "Within 48 blocks of Pre-LN a power law fits the variance better than an exponential: its "
-            "exponent is {start_power} at step 0, where it is nearly linear, and {pre_power} after 150 "
-            "steps.",
+            "Within 48 blocks of Pre-LN a power law fits the variance better than an exponential: "
+            "its exponent is {start_power} at step 0, where it is nearly linear, and {pre_power} "
+            "after 150 steps.",
         ),
     ),
     Claim(
         "C53",
         "LayerNorm Scaling tames the variance",
-        "Dividing each norm's output by the square root of its block's number tames how fast the variance "
-        "of "
-        "Pre-LN's output grows with depth.",
+        "Dividing each norm's output by the square root of its block's number tames how fast the "
+        "variance of Pre-LN's output grows with depth.",
         "Sun et al. 2025, arXiv:2502.05795, abstract",
         {
             "pre": {"label": "Pre-LN", "scheme": "pre", "depth": DEEP, **CALM},
@@ -211,11 +203,9 @@ CLAIMS = (
             Part("With 48 blocks it ends with less variance", Less("lns_end", "pre_end", ratio=True)),
             Part("The variance grows less with depth", Less("lns", "pre")),
         ),
-        "With 48 blocks the variance after 150 steps at a rate of 0.001 without warm-up is {pre_end} in "
-        "Pre-LN and "
-        "{lns_end} with LayerNorm Scaling. Over models of 6 to 48 blocks the exponent that fits it is "
-        "{pre} and {lns}. "
-        "Whether the loss ends lower is not judged.",
+        "With 48 blocks the variance after 150 steps at a rate of 0.001 without warm-up is "
+        "{pre_end} in Pre-LN and {lns_end} with LayerNorm Scaling. Over models of 6 to 48 blocks "
+        "the exponent that fits it is {pre} and {lns}. Whether the loss ends lower is not judged.",
         Curve("depth", END),
         (
             Theory("L", "from Pre-LN's first point: branches of constant variance",
@@ -223,22 +213,23 @@ CLAIMS = (
             Theory("1 + ln L", "from LayerNorm Scaling's first point: branches of variance 1/l",
                    lambda x, x0, y0: y0 * (1 + math.log(x)) / (1 + math.log(x0)), "lns"),
         ),
-        changed="It was a part of C11, the curse of depth, and there first a control, though the sentence "
-        "had it. The part about the growth came after C11's result, whose words had both exponents.",
+        changed="It was a part of C11, the curse of depth, and there first a control, though the "
+        "sentence had it. The part about the growth came after C11's result, whose words had both "
+        "exponents.",
         open_=(("pre", {"depth": 48}), ("lns", {"depth": 48})),
         question="stream",
         finding=(
             "tt",
-            "After 150 steps at a rate of 0.001 the stream's variance after 48 blocks is {lns_end} with "
-            "LayerNorm Scaling instead of {pre_end}, and over models of 6 to 48 blocks the power of L "
-            "that fits its growth is {lns} instead of {pre}.",
+            "After 150 steps at a rate of 0.001 the stream's variance after 48 blocks is {lns_end} "
+            "with LayerNorm Scaling instead of {pre_end}, and over models of 6 to 48 blocks the "
+            "power of L that fits its growth is {lns} instead of {pre}.",
         ),
     ),
     Claim(
         "C12",
         "Leaving out Pre-LN's deep branches",
-        "In Pre-LN deeper layers cost less to remove, in Post-LN earlier ones; with LayerNorm Scaling "
-        "the deep ones cost more.",
+        "In Pre-LN deeper layers cost less to remove, in Post-LN earlier ones; with LayerNorm "
+        "Scaling the deep ones cost more.",
         "Sun et al. 2025, arXiv:2502.05795; of Pre-LN Gromov et al. 2024, arXiv:2403.17887",
         {
             arm: {"label": label, "scheme": arm, "init": "torch", "task": "prose_split", "depth": "8",
@@ -263,28 +254,27 @@ CLAIMS = (
             Part("With LayerNorm Scaling the deeper half costs more than in Pre-LN",
                  Less("pre_deep", "lns_deep")),
         ),
-        "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the tenth of "
-        "the text that training never reads. All three trained at a rate of 0.002. The skip path and the "
-        "norms on it stay. In Pre-LN the cost's rank correlation with the block is {pre_rank} "
-        "({pre_first} for the "
-        "first block, {pre_deep} in the deeper half), in Post-LN {post_rank} ({post_first} and "
-        "{post_deep}), with LayerNorm Scaling {lns_rank} ({lns_first} and {lns_deep}). With all branches "
-        "the losses are {pre_loss}, {post_loss} and {lns_loss}.",
+        "The cost of leaving out attention and FFN of one of 8 blocks, on 128 sequences of the "
+        "tenth of the text that training never reads. All three trained at a rate of 0.002. The "
+        "skip path and the norms on it stay. In Pre-LN the cost's rank correlation with the block "
+        "is {pre_rank} ({pre_first} for the first block, {pre_deep} in the deeper half), in "
+        "Post-LN {post_rank} ({post_first} and {post_deep}), with LayerNorm Scaling {lns_rank} "
+        "({lns_first} and {lns_deep}). With all branches the losses are {pre_loss}, {post_loss} "
+        "and {lns_loss}.",
         Strip("cost of leaving out branches (nats)",
               ("pre_first", "pre_deep", "post_first", "post_deep", "lns_first", "lns_deep")),
         seeds=8,
-        changed="The whole block was left out, with the norms of Post-LN's skip path, and the loss was "
-        "of the text that the model was trained on. The sentence said that layers can be removed at "
-        "little cost, where the parts judge their order.",
+        changed="The whole block was left out, with the norms of Post-LN's skip path, and the loss "
+        "was of the text that the model was trained on. The sentence said that layers can be "
+        "removed at little cost, where the parts judge their order.",
         lab="drop",
         question="stream",
         finding=(
             "ttf",
-            "In Pre-LN later blocks tend to cost less to leave out (rank correlation {pre_rank}), in "
-            "Post-LN "
-            "they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does not make a "
-            "block of the deeper half cost more here, on average: {lns_deep} instead of Pre-LN's "
-            "{pre_deep}.",
+            "In Pre-LN later blocks tend to cost less to leave out (rank correlation {pre_rank}), "
+            "in Post-LN they tend to cost more, but weakly ({post_rank}). LayerNorm Scaling does "
+            "not make a block of the deeper half cost more here, on average: {lns_deep} instead of "
+            "Pre-LN's {pre_deep}.",
         ),
     ),
     Claim(
@@ -317,23 +307,20 @@ CLAIMS = (
             Part("With PyTorch's init a plain model trains neither 12 nor 48 blocks",
                  All((Most("none_torch12", low=HALF), Most("none_torch48", low=HALF)))),
         ),
-        "At a rate of 0.003 without warm-up, 12 and 48 blocks end at {rezero12} and {rezero48} with "
-        "ReZero, "
-        "and at {tfixup12} and {tfixup48} with T-Fixup. A plain model without norms ends at {none12} and "
-        "{none48} with Xavier, and at {none_torch12} and {none_torch48} with PyTorch's smaller weights. "
-        "Chance is 3.32, and a higher loss is shown as chance.",
+        "At a rate of 0.003 without warm-up, 12 and 48 blocks end at {rezero12} and {rezero48} "
+        "with ReZero, and at {tfixup12} and {tfixup48} with T-Fixup. A plain model without norms "
+        "ends at {none12} and {none48} with Xavier, and at {none_torch12} and {none_torch48} with "
+        "PyTorch's smaller weights. Chance is 3.32, and a higher loss is shown as chance.",
         Curve("depth", FINAL, log_y=False),
         open_=(("none", {"depth": 12}), ("rezero", {"depth": 48}), ("tfixup", {"depth": 48})),
-        changed="Runs had 150 steps. LayerScale was an arm: it keeps its norms, and is gone. PyTorch's "
-        "init was added, with "
-        "which 12 blocks without norms train.",
+        changed="Runs had 150 steps. LayerScale was an arm: it keeps its norms, and is gone. "
+        "PyTorch's init was added, with which 12 blocks without norms train.",
         question="train",
         finding=(
             "tttf",
-            "At 0.003, without warm-up and within 300 steps, ReZero and T-Fixup train 12 and 48 blocks. "
-            "With Xavier a plain model without "
-            "norms trains neither; with PyTorch's init it trains 12, to {none_torch12}, and not 48. Lower "
-            "rates were not run.",
+            "At 0.003, without warm-up and within 300 steps, ReZero and T-Fixup train 12 and 48 "
+            "blocks. With Xavier a plain model without norms trains neither; with PyTorch's init "
+            "it trains 12, to {none_torch12}, and not 48. Lower rates were not run.",
         ),
     ),
     Claim(
@@ -359,36 +346,34 @@ CLAIMS = (
                  control=True),
             Part("Post-LN trains them at none of the rates", Most("post", high=0.0009)),
         ),
-        "With 48 blocks, 300 steps, no warm-up and constant rates from 0.001 to 0.016 a factor of 2 "
-        "apart, the largest "
-        "rate that "
-        "trains is {keel} for KEEL, {pre} for Pre-LN and {post} for Post-LN (0: none of these, from 0.001 "
-        "on). No other depth, no rate above 0.016 and none below 0.001 is in this result, so which of "
-        "KEEL and Pre-LN tolerates more with 48 blocks is open. 48 blocks are far from the paper's "
-        "1000. Post-LN was tried with Xavier, without warm-up and within these steps alone: with "
-        "PyTorch's smaller weights and a warm-up some seeds of 48 blocks train (claim E2).",
+        "With 48 blocks, 300 steps, no warm-up and constant rates from 0.001 to 0.016 a factor of "
+        "2 apart, the largest rate that trains is {keel} for KEEL, {pre} for Pre-LN and {post} for "
+        "Post-LN (0: none of these, from 0.001 on). No other depth, no rate above 0.016 and none "
+        "below 0.001 is in this result, so which of KEEL and Pre-LN tolerates more with 48 blocks "
+        "is open. 48 blocks are far from the paper's 1000. Post-LN was tried with Xavier, without "
+        "warm-up and within these steps alone: with PyTorch's smaller weights and a warm-up some "
+        "seeds of 48 blocks train (claim E2).",
         Curve("lr", FINAL, log_y=False),
         open_=(("keel", {"lr": 0.008}), ("pre", {"lr": 0.008}), ("post", {"lr": 0.008})),
-        changed="Runs had 64 blocks, 150 steps and rates a factor of 3 apart up to 0.03, at which KEEL "
-        "was near chance and Pre-LN trained in 3 of 3 seeds; the verdict hung on one step of the grid. A "
-        "part compared the rate with Pre-LN's, though both were the highest of the later rates: it is "
-        "of KEEL alone since a first result. The sentence said at high rates, which 0.016 need not be "
-        "here: Pre-LN trains at it too. The last part asked whether KEEL's highest rate is greater "
-        "than Post-LN's, which says less than the sentence.",
+        changed="Runs had 64 blocks, 150 steps and rates a factor of 3 apart up to 0.03, at which "
+        "KEEL was near chance and Pre-LN trained in 3 of 3 seeds; the verdict hung on one step of "
+        "the grid. A part compared the rate with Pre-LN's, though both were the highest of the "
+        "later rates: it is of KEEL alone since a first result. The sentence said at high rates, "
+        "which 0.016 need not be here: Pre-LN trains at it too. The last part asked whether KEEL's "
+        "highest rate is greater than Post-LN's, which says less than the sentence.",
         question="depth",
         finding=(
             "ttt",
             "With Xavier, without warm-up and within 300 steps KEEL trains 48 blocks at a rate of "
-            "{keel}, the highest of these rates, and "
-            "so does Pre-LN: which of them tolerates more with 48 blocks is open. Post-LN trains them at "
-            "none of the rates, from 0.001 on.",
+            "{keel}, the highest of these rates, and so does Pre-LN: which of them tolerates more "
+            "with 48 blocks is open. Post-LN trains them at none of the rates, from 0.001 on.",
         ),
     ),
     Claim(
         "E2",
         "How deep each placement trains",
-        "Post-LN trains to 12 to 24 layers without tricks, 48 and more fail even with warm-up; Pre-LN "
-        "trains at 96 and beyond.",
+        "Post-LN trains to 12 to 24 layers without tricks, 48 and more fail even with warm-up; "
+        "Pre-LN trains at 96 and beyond.",
         "teaching material, after Wang et al. 2019, arXiv:1906.01787, and Wang et al. 2022, "
         "arXiv:2203.00555",
         {
@@ -416,20 +401,21 @@ CLAIMS = (
             Part("Post-LN with 96 blocks and warm-up fails", Most("p96", low=1001)),
             Part("Pre-LN with 96 blocks trains", Most("pre", high=1000)),
         ),
-        "Runs of 1000 steps with PyTorch's initialisation at one rate, 0.001. Steps are counted until the "
-        "mean of ten losses is half of the way from chance to the floor. Without warm-up Post-LN needs "
-        "{p12} with 12 blocks and {p24} with 24. With 100 steps of warm-up and 48 blocks: {p48}; with 96: "
-        "{p96}. Pre-LN with 96 blocks needs {pre} without warm-up; deeper ones were not run for this claim.",
+        "Runs of 1000 steps with PyTorch's initialisation at one rate, 0.001. Steps are counted "
+        "until the mean of ten losses is half of the way from chance to the floor. Without warm-up "
+        "Post-LN needs {p12} with 12 blocks and {p24} with 24. With 100 steps of warm-up and 48 "
+        "blocks: {p48}; with 96: {p96}. Pre-LN with 96 blocks needs {pre} without warm-up; deeper "
+        "ones were not run for this claim.",
         Curve("depth", FINAL, log_y=False),
         open_=(("post", {"depth": 24}), ("warm", {"depth": 48}), ("pre", {})),
         changed="Runs had 200 steps, and a run of 48 blocks that was still falling counted as failed.",
         question="depth",
         finding=(
             "ttutt",
-            "At a rate of 0.001 and with PyTorch's initialisation, all that was run, Post-LN trains with "
-            "12 and 24 blocks and Pre-LN with 96, without warm-up. With 96 blocks and warm-up Post-LN "
-            "does not train within "
-            "1000 steps. With 48 some runs do, so whether it fails there is undecided.",
+            "At a rate of 0.001 and with PyTorch's initialisation, all that was run, Post-LN "
+            "trains with 12 and 24 blocks and Pre-LN with 96, without warm-up. With 96 blocks and "
+            "warm-up Post-LN does not train within 1000 steps. With 48 some runs do, so whether it "
+            "fails there is undecided.",
         ),
     ),
     Claim(
@@ -451,24 +437,23 @@ CLAIMS = (
             Part("Post-LN does not", Most("post", low=HALF)),
             Part("DeepNorm ends lower than Pre-LN", Less("deepnorm", "pre", 0.05), control=True),
         ),
-        "Thin models (width 16, 16 tokens), 400 steps at a rate of 0.001 with 100 steps of warm-up; "
-        "chance is 3.32, a higher loss is shown as chance, and half of the way to the floor is 2.21. "
-        "DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN "
-        "at {post}, Pre-LN at {pre}. All have the rate and warm-up that were chosen with DeepNorm on a "
-        "seed that does not judge; no part judges Post-LN and Pre-LN at any other. Post-LN and Pre-LN start "
-        "from Xavier, DeepNorm "
-        "from its own smaller matrices.",
+        "Thin models (width 16, 16 tokens), 400 steps at a rate of 0.001 with 100 steps of "
+        "warm-up; chance is 3.32, a higher loss is shown as chance, and half of the way to the "
+        "floor is 2.21. DeepNorm with 1000 blocks ends at {deepnorm}, Post-LN at {post}, Pre-LN at "
+        "{pre}. All have the rate and warm-up that were chosen with DeepNorm on a seed that does "
+        "not judge; no part judges Post-LN and Pre-LN at any other. Post-LN and Pre-LN start from "
+        "Xavier, DeepNorm from its own smaller matrices.",
         Strip("final loss (nats)"),
-        changed="Runs had 150 steps, and 3 % below chance counted as trained. With 600 steps at a rate of "
-        "0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Steps became "
-        "400, and rate and warm-up were then chosen with DeepNorm on seed 200, which is the first "
-        "seed of the third set, the one that only checks.",
+        changed="Runs had 150 steps, and 3 % below chance counted as trained. With 600 steps at a "
+        "rate of 0.003 and 20 steps of warm-up no seed of DeepNorm trained (3.06 to 3.32). Steps "
+        "became 400, and rate and warm-up were then chosen with DeepNorm on seed 200, which is the "
+        "first seed of the third set, the one that only checks.",
         question="depth",
         finding=(
             "ttu",
-            "With 1000 blocks DeepNorm trains, to {deepnorm}, and Post-LN is near chance, or above it, at "
-            "a rate and warm-up that were chosen with DeepNorm. Pre-LN trains too, to {pre}; runs of both "
-            "still fell, and which ends lower is undecided.",
+            "With 1000 blocks DeepNorm trains, to {deepnorm}, and Post-LN is near chance, or above "
+            "it, at a rate and warm-up that were chosen with DeepNorm. Pre-LN trains too, to "
+            "{pre}; runs of both still fell, and which ends lower is undecided.",
         ),
     ),
     Claim(
@@ -492,26 +477,26 @@ CLAIMS = (
                  All((Most(f"scaled{depth}", high=HALF), Most(f"post{depth}", low=HALF))))
             for depth in (12, 24, 48)
         ),
-        "Xavier, rate 0.001, no warm-up, 600 steps; a loss above chance counts as chance (3.32). With 12, "
-        "24 "
-        "and 48 blocks Post-LN ends at {post12}, {post24} and {post48}; with its branches divided by "
-        "sqrt(2L) at {scaled12}, {scaled24} and {scaled48}.",
+        "Xavier, rate 0.001, no warm-up, 600 steps; a loss above chance counts as chance (3.32). "
+        "With 12, 24 and 48 blocks Post-LN ends at {post12}, {post24} and {post48}; with its "
+        "branches divided by sqrt(2L) at {scaled12}, {scaled24} and {scaled48}.",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps, in which no seed of Post-LN trained 12 blocks.",
         open_=(("scaled", {"depth": 48}), ("post", {"depth": 48})),
         question="depth",
         finding=(
             "utt",
-            "At 0.001 without warm-up, with 48 blocks Post-LN is near chance, or above it; with its branches "
-            "divided by sqrt(2L) it ends at {scaled48}. With 12 blocks two of ten seeds of Post-LN train "
-            "by themselves within 600 steps and three more still fell, which leaves that part undecided.",
+            "At 0.001 without warm-up, with 48 blocks Post-LN is near chance, or above it; with "
+            "its branches divided by sqrt(2L) it ends at {scaled48}. With 12 blocks two of ten "
+            "seeds of Post-LN train by themselves within 600 steps and three more still fell, "
+            "which leaves that part undecided.",
         ),
     ),
     Claim(
         "C45",
         "Alike in Pre-LN, vanishing in Post-LN",
-        "Representation collapse and vanishing gradients are two ends of a seesaw: in Pre-LN the hidden "
-        "states of deep layers become alike, in Post-LN gradients vanish.",
+        "Representation collapse and vanishing gradients are two ends of a seesaw: in Pre-LN the "
+        "hidden states of deep layers become alike, in Post-LN gradients vanish.",
         "Zhu et al. 2024, arXiv:2409.19606, introduction; Xie et al. 2023, arXiv:2304.14802, abstract",
         {
             **{arm: {"label": label, "scheme": arm, "lr": rate, **EIGHT}
@@ -543,15 +528,15 @@ CLAIMS = (
             Part("At step 0 that of Pre-LN gets half of it or more",
                  Between("pre_gradient", low=0.5, ratio=True), control=True),
         ),
-        "Cosine of a position's stream after a block with that after the block before, in the mean over "
-        "positions; 8 blocks have 7 such pairs, of which the middle one counts in both halves. After 240 "
-        "steps on prose with PyTorch's initialisation it is in Pre-LN "
+        "Cosine of a position's stream after a block with that after the block before, in the mean "
+        "over positions; 8 blocks have 7 such pairs, of which the middle one counts in both "
+        "halves. After 240 steps on prose with PyTorch's initialisation it is in Pre-LN "
         "{pre_early} in the early half and {pre_deep} in the deep one, in Post-LN {post_early} and "
-        "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of the last "
-        "one in Post-LN and {pre_gradient} times in Pre-LN. That one comes at the price of the other "
-        "is not tested. Each placement has the rate that claim C46 finds best, which has these seeds "
-        "too. Gradients in training are not judged here; claim C4 does that, with Xavier, no "
-        "warm-up and the Markov task.",
+        "{post_deep}. At step 0 the first of 24 blocks gets {post_gradient} times the gradient of "
+        "the last one in Post-LN and {pre_gradient} times in Pre-LN. That one comes at the price "
+        "of the other is not tested. Each placement has the rate that claim C46 finds best, which "
+        "has these seeds too. Gradients in training are not judged here; claim C4 does that, with "
+        "Xavier, no warm-up and the Markov task.",
         Strip("cosine of neighbouring blocks' streams", ("pre_early", "pre_deep", "post_early", "post_deep")),
         seeds=5,
         lab="alike",
@@ -559,11 +544,10 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ttft",
-            "After 240 steps on prose neighbouring streams have a cosine of {pre_deep} in the deep half "
-            "of 8 "
-            "Pre-LN blocks and {pre_early} in the early half, in Post-LN {post_deep} and {post_early}. But "
-            "at step 0, with PyTorch's initialisation, Post-LN's gradient does not vanish: the first of 24 "
-            "blocks gets {post_gradient} times the last one's.",
+            "After 240 steps on prose neighbouring streams have a cosine of {pre_deep} in the deep "
+            "half of 8 Pre-LN blocks and {pre_early} in the early half, in Post-LN {post_deep} and "
+            "{post_early}. But at step 0, with PyTorch's initialisation, Post-LN's gradient does "
+            "not vanish: the first of 24 blocks gets {post_gradient} times the last one's.",
         ),
     ),
 )  # fmt: skip

@@ -71,11 +71,11 @@ CLAIMS = (
             Part("With 32 time steps LayerNorm ends lower", Less("layer32", "none32", 0.02)),
             Part("It lowers the loss more with 32 time steps than with 4", Less("gain4", "gain32", 0.02)),
         ),
-        "An RNN of one layer and width 16 reads digits in 4 or 32 equal parts; 300 steps, Xavier, no "
-        "warm-up, rates that fall to 0 and are chosen on the other seeds. With 32 time steps the held-out "
-        "loss is {none32} "
-        "without a norm and {layer32} with LayerNorm, with 4 it is {none4} and {layer4}. Losses are "
-        "compared; the dynamics of the hidden state are not measured.",
+        "An RNN of one layer and width 16 reads digits in 4 or 32 equal parts; 300 steps, Xavier, "
+        "no warm-up, rates that fall to 0 and are chosen on the other seeds. With 32 time steps "
+        "the held-out loss is {none32} without a norm and {layer32} with LayerNorm, with 4 it is "
+        "{none4} and {layer4}. Losses are compared; the dynamics of the hidden state are not "
+        "measured.",
         Strip("held-out loss (nats)", tuple(f"{name}{n}" for n in LENGTHS for name in ("none", "layer"))),
         changed="Runs had 150 steps at two constant rates, and most still fell. They have 300 "
         "steps and one of three rates, which falls to 0. The source says that it "
@@ -84,18 +84,16 @@ CLAIMS = (
         question="norm",
         finding=(
             "uu",
-            "At a rate of 0.01, the highest that was tried, the seeds do not decide whether LayerNorm "
-            "lowers "
-            "the loss: with 32 time steps an RNN ends at {none32} without a norm and {layer32} with it, "
-            "with "
-            "4 at {none4} and {layer4}.",
+            "At a rate of 0.01, the highest that was tried, the seeds do not decide whether "
+            "LayerNorm lowers the loss: with 32 time steps an RNN ends at {none32} without a norm "
+            "and {layer32} with it, with 4 at {none4} and {layer4}.",
         ),
     ),
     Claim(
         "C44",
         "LayerNorm and the size of an RNN's weights",
-        "A norm on the pre-activation makes the loss of a recurrent net before training invariant to a "
-        "common factor of its weights.",
+        "A norm on the pre-activation makes the loss of a recurrent net before training invariant "
+        "to a common factor of its weights.",
         "Ba et al. 2016, arXiv:1607.06450, sections 3.1 and 5.1",
         {
             place: {"label": label, "family": "rnn", "scheme": place, "task": "digits", "seq_len": "32",
@@ -124,34 +122,32 @@ CLAIMS = (
             Part("With weights 0.3 times as large LayerNorm ends lower", Less("layer0", "none0", 0.1),
                  control=True),
         ),
-        "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from 0.003 "
-        "to 0 without warm-up. "
-        "The weights are the two matrices of the cell, multiplied by the same factor. Over Xavier's "
-        "times 0.3, 1 and 3 the first loss "
-        "differs by {none_apart} without a norm and by {layer_apart} with LayerNorm. After training the "
-        "held-out loss, which the figure shows, is {none0}, {none1} and {none2} without a norm, and "
-        "{layer0}, {layer1} and {layer2} with LayerNorm.",
+        "An RNN of one layer and width 16 reads digits in 32 parts; 300 steps, the rate falls from "
+        "0.003 to 0 without warm-up. The weights are the two matrices of the cell, multiplied by "
+        "the same factor. Over Xavier's times 0.3, 1 and 3 the first loss differs by {none_apart} "
+        "without a norm and by {layer_apart} with LayerNorm. After training the held-out loss, "
+        "which the figure shows, is {none0}, {none1} and {none2} without a norm, and {layer0}, "
+        "{layer1} and {layer2} with LayerNorm.",
         Curve("weight_gain", HELD_OUT, log_y=False),
-        changed="Runs had 150 steps at a constant rate, and some still fell. They have 300 steps and a "
-        "rate "
-                "that falls. A part asked whether losses end equal after training, which the source does "
-                "not say, and none asked about the first loss. The claim was of the net, not of "
-                "its loss before training.",
+        changed="Runs had 150 steps at a constant rate, and some still fell. They have 300 steps "
+        "and a rate that falls. A part asked whether losses end equal after training, which the "
+        "source does not say, and none asked about the first loss. The claim was of the net, not "
+        "of its loss before training.",
         open_=tuple((place, {"weight_gain": gain}) for gain in (0.3, 3.0) for place in RNN),
         question="norm",
         finding=(
             "tttt",
-            "Before training an RNN with LayerNorm has the same loss with its weights times 0.3, 1 and 3, "
-            "up to 0.01 nats; without a norm the three differ by {none_apart}. After training LayerNorm's "
-            "differ too: {layer0} with weights times 0.3 and {layer2} times 3.",
+            "Before training an RNN with LayerNorm has the same loss with its weights times 0.3, 1 "
+            "and 3, up to 0.01 nats; without a norm the three differ by {none_apart}. After "
+            "training LayerNorm's differ too: {layer0} with weights times 0.3 and {layer2} times 3.",
         ),
     ),
     Claim(
         "C41",
         "Placement in a vision transformer",
-        "In a vision transformer the place of the norm matters: after the same steps without warm-up "
-        "Pre-LN is at a lower loss than Post-LN, in which the last block's gradient before training is "
-        "larger relative to the first's.",
+        "In a vision transformer the place of the norm matters: after the same steps without "
+        "warm-up Pre-LN is at a lower loss than Post-LN, in which the last block's gradient before "
+        "training is larger relative to the first's.",
         "teaching material; for language models Xiong et al. 2020, arXiv:2002.04745",
         {
             scheme: {"label": label, "family": "vit", "scheme": scheme, "task": "digits", "mask": "none",
@@ -180,31 +176,32 @@ CLAIMS = (
             Part("At step 0 Pre-LN's stream has an RMS of at least 2 after the last block",
                  Between("growth", low=2.0), control=True),
         ),
-        "12 blocks, Xavier, 16 patches of digits, 100 steps at 0.003 without warm-up. A loss above chance "
-        "counts as chance. Pre-LN ends at {pre_loss}, Post-LN at {post_loss}. At step 0 the last block's "
-        "gradient is {pre_ratio} times the first's in Pre-LN and {post_ratio} times in Post-LN, and the "
-        "stream's RMS after the last block {growth} and {flat}. Whether Post-LN trains with a warm-up or at "
-        "a lower rate is not tested.",
+        "12 blocks, Xavier, 16 patches of digits, 100 steps at 0.003 without warm-up. A loss above "
+        "chance counts as chance. Pre-LN ends at {pre_loss}, Post-LN at {post_loss}. At step 0 the "
+        "last block's gradient is {pre_ratio} times the first's in Pre-LN and {post_ratio} times "
+        "in Post-LN, and the stream's RMS after the last block {growth} and {flat}. Whether "
+        "Post-LN trains with a warm-up or at a lower rate is not tested.",
         Strip("final loss (nats)", ("pre_loss", "post_loss")),
-        changed="The factor from which a gradient counts as larger was written as 0.1, and is 1.2. Parts "
-        "said that Post-LN's last block has the larger share of the gradient, and that Pre-LN's stream "
-        "grows to twice its size, where a quotient and an RMS at step 0 are measured. The RMS became a "
-        "control, as the claim does not say it, after a result; the verdict is the same. The sentence "
-        "said that language models do so, which is not measured here.",
+        changed="The factor from which a gradient counts as larger was written as 0.1, and is 1.2. "
+        "Parts said that Post-LN's last block has the larger share of the gradient, and that "
+        "Pre-LN's stream grows to twice its size, where a quotient and an RMS at step 0 are "
+        "measured. The RMS became a control, as the claim does not say it, after a result; the "
+        "verdict is the same. The sentence said that language models do so, which is not measured "
+        "here.",
         open_=(("pre", {}), ("post", {})),
         question="train",
         finding=(
             "ttt",
-            "In a vision transformer, after 100 steps at a rate of 0.003 without warm-up Pre-LN with 12 "
-            "blocks is at {pre_loss}, and Post-LN at {post_loss}, near chance or above.",
+            "In a vision transformer, after 100 steps at a rate of 0.003 without warm-up Pre-LN "
+            "with 12 blocks is at {pre_loss}, and Post-LN at {post_loss}, near chance or above.",
         ),
     ),
     Claim(
         "C42",
         "BatchNorm and LayerNorm over batch size",
         "In an MLP on images BatchNorm's error grows as the batch shrinks, more than LayerNorm's.",
-        "Wu and He 2018, arXiv:1803.08494, abstract (beside GroupNorm; that LayerNorm's grows less is "
-        "teaching material)",
+        "Wu and He 2018, arXiv:1803.08494, abstract (beside GroupNorm; that LayerNorm's grows less "
+        "is teaching material)",
         {
             norm: {"label": label, "family": "mlp", "norm": norm, "task": "digits", "depth": "4",
                    "batch": "2,8,32,128", "lr": "0.001", "steps": "200", "schedule": "linear"}
@@ -233,29 +230,26 @@ CLAIMS = (
             Part("In batches of 128 it is not worse than LayerNorm by 0.02 nats",
                  NotWorse("batchnorm128", "layernorm128", 0.02), control=True),
         ),
-        "A residual MLP of 4 blocks on digits, 200 steps at a rate that falls from 0.001 to 0 without "
-        "warm-up, judged by "
-        "the loss of held-out images with BatchNorm's running statistics. BatchNorm minus LayerNorm is "
-        "{gap2} in batches of 2, {gap8} in 8, {gap32} in 32 and {gap128} in 128. A loss above chance "
-        "counts "
-        "as chance, so the gap at a batch of 2 is a lower bound. All runs have the same steps, so smaller "
-        "batches read less data: LayerNorm goes from {layernorm128} in batches of 128 to {layernorm2} in "
-        "2. "
-        "Whether it depends on the batch at equal data is not tested. The claim's error is a loss "
-        "here.",
+        "A residual MLP of 4 blocks on digits, 200 steps at a rate that falls from 0.001 to 0 "
+        "without warm-up, judged by the loss of held-out images with BatchNorm's running "
+        "statistics. BatchNorm minus LayerNorm is {gap2} in batches of 2, {gap8} in 8, {gap32} in "
+        "32 and {gap128} in 128. A loss above chance counts as chance, so the gap at a batch of 2 "
+        "is a lower bound. All runs have the same steps, so smaller batches read less data: "
+        "LayerNorm goes from {layernorm128} in batches of 128 to {layernorm2} in 2. Whether it "
+        "depends on the batch at equal data is not tested. The claim's error is a loss here.",
         Curve("batch", HELD_OUT, log_y=False),
-        changed="The rate was constant, and on a second set of seeds a run that still fell left a part "
-                "undecided; now it falls to 0. The claim also said that LayerNorm does not depend on the "
-                "batch, which no part tests, and says nothing of batches of 128: that part became "
-                "a control. It said how fast, and of any network: no part tests a speed, and runs "
-                "are of an MLP on images.",
+        changed="The rate was constant, and on a second set of seeds a run that still fell left a "
+        "part undecided; now it falls to 0. The claim also said that LayerNorm does not depend on "
+        "the batch, which no part tests, and says nothing of batches of 128: that part became a "
+        "control. It said how fast, and of any network: no part tests a speed, and runs are of an "
+        "MLP on images.",
         open_=(("batchnorm", {"batch": 2}), ("layernorm", {"batch": 2}), ("batchnorm", {"batch": 128}),
                ("layernorm", {"batch": 128})),
         question="norm",
         finding=(
             "tttt",
-            "In an MLP of 4 blocks on digits BatchNorm ends at least {gap2} above LayerNorm in batches of "
-            "2 (8 of 10 runs are at chance or above it); with 128 it is not worse.",
+            "In an MLP of 4 blocks on digits BatchNorm ends at least {gap2} above LayerNorm in "
+            "batches of 2 (8 of 10 runs are at chance or above it); with 128 it is not worse.",
         ),
     ),
     Claim(
@@ -281,15 +275,14 @@ CLAIMS = (
             Part("The GNN ends lower than an MLP that does not read the edges",
                  LessInMost("layernorm2", "mlp2"), control=True),
         ),
-        "500 digits joined with their 5 nearest, 5 of each digit shown; 80 steps at a constant 0.001 "
-        "without warm-up, loss of the others, where one above chance counts as chance. With 8 blocks the "
-        "GNN ends at {none8} without a "
-        "norm, {layernorm8} with LayerNorm and {batchnorm8} with BatchNorm; with 2 blocks at {none2}, "
-        "{layernorm2} and {batchnorm2}. An MLP that reads no edges ends at {mlp2} with 2 blocks. No "
-        "part compares with the loss of training, so that a model without a norm may end higher "
-        "because it trains less, at this one rate; none compares the two with 2 blocks, where the "
-        "difference is not clear. Features and "
-        "edges of all nodes are read in training.",
+        "500 digits joined with their 5 nearest, 5 of each digit shown; 80 steps at a constant "
+        "0.001 without warm-up, loss of the others, where one above chance counts as chance. With "
+        "8 blocks the GNN ends at {none8} without a norm, {layernorm8} with LayerNorm and "
+        "{batchnorm8} with BatchNorm; with 2 blocks at {none2}, {layernorm2} and {batchnorm2}. An "
+        "MLP that reads no edges ends at {mlp2} with 2 blocks. No part compares with the loss of "
+        "training, so that a model without a norm may end higher because it trains less, at this "
+        "one rate; none compares the two with 2 blocks, where the difference is not clear. "
+        "Features and edges of all nodes are read in training.",
         Curve("depth", HELD_OUT, log_y=False),
         changed="Runs had 40 steps, and some still fell; they have 80. The "
                 "part about an MLP became a control, since the claim says nothing of one.",
@@ -298,10 +291,9 @@ CLAIMS = (
         question="norm",
         finding=(
             "ttt",
-            "A graph network of 8 blocks ends at {layernorm8} with LayerNorm and at {none8} without a "
-            "norm, where some seeds are at chance or above it, on nodes whose labels it did not train "
-            "on; with 2 "
-            "blocks at {layernorm2} and {none2}.",
+            "A graph network of 8 blocks ends at {layernorm8} with LayerNorm and at {none8} "
+            "without a norm, where some seeds are at chance or above it, on nodes whose labels it "
+            "did not train on; with 2 blocks at {layernorm2} and {none2}.",
         ),
     ),
     Claim(
@@ -328,21 +320,22 @@ CLAIMS = (
             Part("The held-out loss is closer to that of training", Less("post_gap", "pre_gap", SMALL)),
             Part("The held-out loss is lower", Less("post", "pre", SMALL)),
         ),
-        "Images of digits, each drawn about twice on average in 200 steps, a vision transformer of 2 "
-        "blocks, PyTorch's initialisation, warm-up and a falling rate. At the rates whose held-out loss "
-        "is lowest on the other seeds Post-LN ends at {post} on images that training did not see and "
-        "{post_train} in training (rate {post_rate}), Pre-LN at {pre} and {pre_train} ({pre_rate}); the "
-        "differences are {post_gap} and {pre_gap}. The held-out images are the last fifth of a file "
-        "that goes writer by writer, so part of the gap may come from other handwriting. The source is "
-        "about translation between languages that were not paired in training, which is not tested.",
+        "Images of digits, each drawn about twice on average in 200 steps, a vision transformer of "
+        "2 blocks, PyTorch's initialisation, warm-up and a falling rate. At the rates whose "
+        "held-out loss is lowest on the other seeds Post-LN ends at {post} on images that training "
+        "did not see and {post_train} in training (rate {post_rate}), Pre-LN at {pre} and "
+        "{pre_train} ({pre_rate}); the differences are {post_gap} and {pre_gap}. The held-out "
+        "images are the last fifth of a file that goes writer by writer, so part of the gap may "
+        "come from other handwriting. The source is about translation between languages that were "
+        "not paired in training, which is not tested.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
         question="quality",
         finding=(
             "uu",
-            "On images of digits the held-out loss is {post_gap} above that of training in Post-LN and "
-            "{pre_gap} in Pre-LN. Whether that is less, and whether Post-LN's held-out loss is lower ({post} "
-            "and {pre}), is undecided.",
+            "On images of digits the held-out loss is {post_gap} above that of training in Post-LN "
+            "and {pre_gap} in Pre-LN. Whether that is less, and whether Post-LN's held-out loss is "
+            "lower ({post} and {pre}), is undecided.",
         ),
     ),
 )  # fmt: skip

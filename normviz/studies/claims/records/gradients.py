@@ -68,14 +68,14 @@ CLAIMS = (
             Part("In Pre-LN it shrinks with an exponent near -1/2", Between("pre", -0.6, -0.4)),
             Part("In Post-LN its exponent is within 0.25 of 0", Between("post", -0.25, 0.25)),
         ),
-        "Over 2 to 64 blocks the gradient of W2 in the last block scales as L to the power of {pre} in "
-        "Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. From 8 blocks "
-        "on Pre-LN's power is {pre_deep}, which no part judges. The band around Post-LN's 0 is wider "
-        "than that around Pre-LN's -1/2. The theorem gives "
-        "upper bounds; the rule takes them for the law. One width was "
-        "measured, so how it goes with d is not tested. The theorem assumes one head, uniform "
-        "attention and a square FFN; the models here have four heads, an FFN of four times the "
-        "width and queries of random weights, so that attention is not uniform.",
+        "Over 2 to 64 blocks the gradient of W2 in the last block scales as L to the power of "
+        "{pre} in Pre-LN, where the theorem has -1/2, and of {post} in Post-LN, where it has 0. "
+        "From 8 blocks on Pre-LN's power is {pre_deep}, which no part judges. The band around "
+        "Post-LN's 0 is wider than that around Pre-LN's -1/2. The theorem gives upper bounds; the "
+        "rule takes them for the law. One width was measured, so how it goes with d is not tested. "
+        "The theorem assumes one head, uniform attention and a square FFN; the models here have "
+        "four heads, an FFN of four times the width and queries of random weights, so that "
+        "attention is not uniform.",
         Curve("depth", TOP),
         (
             Theory(
@@ -94,15 +94,15 @@ CLAIMS = (
         finding=(
             "ut",
             "Over 2 to 64 blocks the gradient of the last block's W2 shrinks in Pre-LN as L to the "
-            "power of {pre}, less steeply than the theorem's -1/2; from 8 blocks on as {pre_deep}. In "
-            "Post-LN it grows slowly, as L to the power of {post}.",
+            "power of {pre}, less steeply than the theorem's -1/2; from 8 blocks on as {pre_deep}. "
+            "In Post-LN it grows slowly, as L to the power of {post}.",
         ),
     ),
     Claim(
         "C2",
         "Pre-LN's stream grows between two lines",
-        "In Pre-LN at initialisation the expected variance of the stream after block l lies between "
-        "1 + l/2 and 1 + 3l/2, for an input of variance 1.",
+        "In Pre-LN at initialisation the expected variance of the stream after block l lies "
+        "between 1 + l/2 and 1 + 3l/2, for an input of variance 1.",
         "Xiong et al. 2020, arXiv:2002.04745, lemma 2",
         {"pre": {**PRE, "depth": DEPTHS}},
         {
@@ -119,12 +119,13 @@ CLAIMS = (
             ),
             Part("It grows linearly over 6 to 96 blocks", Between("power", 0.85, 1.15), control=True),
         ),
-        "Up to each of 48 blocks, the variance that was added is at least {least} and at most {most} times "
-        "the number of blocks. Over models of 6 to 96 blocks, what all blocks add grows as L to the power "
-        "of {power}. The lemma is about an expectation, so the rule asks for the mean over the "
-        "initialisations. It assumes an input of variance 1; ours has 1.25, so the band is compared "
-        "with the variance that the blocks add. It also assumes one head, uniform attention and a "
-        "square FFN, which the models here have not. The figure shows the model of 96 blocks.",
+        "Up to each of 48 blocks, the variance that was added is at least {least} and at most "
+        "{most} times the number of blocks. Over models of 6 to 96 blocks, what all blocks add "
+        "grows as L to the power of {power}. The lemma is about an expectation, so the rule asks "
+        "for the mean over the initialisations. It assumes an input of variance 1; ours has 1.25, "
+        "so the band is compared with the variance that the blocks add. It also assumes one head, "
+        "uniform attention and a square FFN, which the models here have not. The figure shows the "
+        "model of 96 blocks.",
         Layers("stream_rms", 0, log_y=False),
         (
             Theory("sqrt(v + l/2)", "lower bound of lemma 2",
@@ -138,9 +139,9 @@ CLAIMS = (
         question="stream",
         finding=(
             "tu",
-            "On average the stream's variance stays inside the lemma's band at each of 48 blocks. What all "
-            "blocks of a model add to it grows, over models of 6 to 96 blocks, as L to the power of {power}; "
-            "a straight line has 1.",
+            "On average the stream's variance stays inside the lemma's band at each of 48 blocks. "
+            "What all blocks of a model add to it grows, over models of 6 to 96 blocks, as L to "
+            "the power of {power}; a straight line has 1.",
         ),
     ),
     Claim(
@@ -170,12 +171,12 @@ CLAIMS = (
             Part("48 blocks: W2's gradients in first and last differ by less than a factor of 1.5",
                  Between("many", 1 / 1.5, 1.5, ratio=True)),
         ),
-        "At step 0, with Xavier, the gradient of W2, the FFN's last matrix, is {six} times as large in "
-        "the first block "
-        "as in the last with 6 blocks, and {many} times with 48; from 6 to 96 blocks the quotient grows "
-        "as L to the power of {power}. Of all parameters of a block it is {six_block} and {many_block} "
-        "times. Over the blocks of 48 the gradient of W2 scales as the stream's RMS to the power of "
-        "{law}, where equality has 0 and an inverse law -1.",
+        "At step 0, with Xavier, the gradient of W2, the FFN's last matrix, is {six} times as "
+        "large in the first block as in the last with 6 blocks, and {many} times with 48; from 6 "
+        "to 96 blocks the quotient grows as L to the power of {power}. Of all parameters of a "
+        "block it is {six_block} and {many_block} times. Over the blocks of 48 the gradient of W2 "
+        "scales as the stream's RMS to the power of {law}, where equality has 0 and an inverse law "
+        "-1.",
         Curve("depth", W2_RATIO),
         (Theory("sqrt(L)", "from the first point; gradient proportional to 1 over the stream's RMS, "
                 "which grows as sqrt(L)",
@@ -186,19 +187,18 @@ CLAIMS = (
         question="gradient",
         finding=(
             "ff",
-            "At initialisation with Xavier gradients are not equal: that of W2, the FFN's last matrix, "
-            "is {six} times "
-            "as large in the first block as in the last with 6 blocks, and {many} times with 48; that of "
-            "all "
-            "of a block's parameters {six_block} and {many_block} times.",
+            "At initialisation with Xavier gradients are not equal: that of W2, the FFN's last "
+            "matrix, is {six} times as large in the first block as in the last with 6 blocks, and "
+            "{many} times with 48; that of all of a block's parameters {six_block} and "
+            "{many_block} times.",
         ),
     ),
     Claim(
         "C4",
         "Post-LN's gradient vanishes as 2^-L",
         "In Post-LN the gradient shrinks exponentially on its way down, as 2^-L.",
-        "Chen and Wei 2026, arXiv:2601.19895, of Post-LN; against it, of encoders, Liu et al. 2020, "
-        "arXiv:2004.08249",
+        "Chen and Wei 2026, arXiv:2601.19895, of Post-LN; against it, of encoders, Liu et al. "
+        "2020, arXiv:2004.08249",
         {
             "start": {**POST, "label": "32 tokens, width 64", "depth": "12,24,48"},
             "long": {**POST, "label": "128 tokens, width 64", "depth": "12,24,48", "seq_len": "128",
@@ -221,31 +221,30 @@ CLAIMS = (
             Part("After 32 steps of training the first of 12 blocks gets less than 2^-12 of the last one's",
                  Most("trained", high=2.0**-12)),
         ),
-        "Gradients are of all parameters of a block. Before training, with Xavier and a width of 64, the "
-        "first of 48 blocks gets {start} times the last one's, and {long} times with 128 tokens instead "
-        "of 32: far from 2^-48. But after 32 steps of training at a rate of 0.003 without "
-        "warm-up, with a width of 32, the first of 12 blocks gets {trained} times. With Xavier the cliff "
-        "is not there at step 0, where the figure has these 12 blocks of width 32 too, and comes "
-        "within the first 32 steps of training; a third set of seeds alone leaves the last part "
-        "undecided. At this rate without warm-up Post-LN with Xavier does not train, with fewer "
-        "blocks already (claim E1): whether the cliff comes where it trains was not measured. "
-        "Other initialisations were not measured, and other depths not trained, so that the last "
-        "part says how small it gets with 12 blocks, and not how it shrinks with L.",
+        "Gradients are of all parameters of a block. Before training, with Xavier and a width of "
+        "64, the first of 48 blocks gets {start} times the last one's, and {long} times with 128 "
+        "tokens instead of 32: far from 2^-48. But after 32 steps of training at a rate of 0.003 "
+        "without warm-up, with a width of 32, the first of 12 blocks gets {trained} times. With "
+        "Xavier the cliff is not there at step 0, where the figure has these 12 blocks of width 32 "
+        "too, and comes within the first 32 steps of training; a third set of seeds alone leaves "
+        "the last part undecided. At this rate without warm-up Post-LN with Xavier does not train, "
+        "with fewer blocks already (claim E1): whether the cliff comes where it trains was not "
+        "measured. Other initialisations were not measured, and other depths not trained, so that "
+        "the last part says how small it gets with 12 blocks, and not how it shrinks with L.",
         Curve("depth", renamed(FIRST_LAST, "parameter gradient, first block over last, step 0")),
         (Theory("2^-L", "as claimed, from 1 without blocks", lambda x, _x0, _y0: 2.0**-x, "start"),),
         seeds=40,
         changed="With 12 and 20 seeds the last part was undecided on one set of seeds and true on "
-        "another. That the parts are one statement, of gradients before training and in it, was said "
-        "after a result; until then the verdict was holds in part.",
+        "another. That the parts are one statement, of gradients before training and in it, was "
+        "said after a result; until then the verdict was holds in part.",
         open_=(("trained", {}), ("start", {"depth": 48})),
         general=True,
         question="gradient",
         finding=(
             "fft",
-            "With Xavier at initialisation the first of 48 blocks gets {start} times the last one's "
-            "gradient, far "
-            "from 2^-48. After 32 steps at 0.003 without warm-up the first of 12 blocks gets "
-            "{trained} times.",
+            "With Xavier at initialisation the first of 48 blocks gets {start} times the last "
+            "one's gradient, far from 2^-48. After 32 steps at 0.003 without warm-up the first of "
+            "12 blocks gets {trained} times.",
         ),
     ),
     Claim(
@@ -281,26 +280,23 @@ CLAIMS = (
             Part("After 32 steps a smaller share arrives in Post-LN",
                  Less("post_early", "early", ratio=True), control=True),
         ),
-        "Measured is the gradient of the loss with respect to the stream, at the embedding over that "
-        "after the last block. At step 0 it is, in Pre-LN, {twelve} with 12 blocks and {most} with 96; "
-        "with 12 it is {early} after 32 steps and {trained} after 128, at a rate of 0.003 without warm-up "
-        "and a width of 32 instead of 64. A quotient above 1 means that the gradient has grown on its way "
-        "down, which 'unattenuated' hides. "
-        "In Post-LN it is {post_early} after 32 steps. At step 0, with 96 blocks, it scatters around "
-        "1: {post}. That it "
-        "takes the identity path is not measured.",
+        "Measured is the gradient of the loss with respect to the stream, at the embedding over "
+        "that after the last block. At step 0 it is, in Pre-LN, {twelve} with 12 blocks and {most} "
+        "with 96; with 12 it is {early} after 32 steps and {trained} after 128, at a rate of 0.003 "
+        "without warm-up and a width of 32 instead of 64. A quotient above 1 means that the "
+        "gradient has grown on its way down, which 'unattenuated' hides. In Post-LN it is "
+        "{post_early} after 32 steps. At step 0, with 96 blocks, it scatters around 1: {post}. "
+        "That it takes the identity path is not measured.",
         Curve("depth", HIDDEN),
-        changed="Post-LN passed the rule as well, so the last part was added. The parts asked for half "
-        "of the gradient, and the sentence named its path.",
+        changed="Post-LN passed the rule as well, so the last part was added. The parts asked for "
+        "half of the gradient, and the sentence named its path.",
         open_=(("pre", {"depth": 96}), ("post", {"depth": 96})),
         question="gradient",
         finding=(
             "tttt",
-            "At step 0 the gradient of Pre-LN's stream is {twelve} times as large at the embedding as "
-            "after "
-            "the last of 12 blocks, and {most} times with 96. After 32 steps at 0.003 without warm-up it "
-            "is {early} times with 12, "
-            "in Post-LN {post_early} times.",
+            "At step 0 the gradient of Pre-LN's stream is {twelve} times as large at the embedding "
+            "as after the last of 12 blocks, and {most} times with 96. After 32 steps at 0.003 "
+            "without warm-up it is {early} times with 12, in Post-LN {post_early} times.",
         ),
     ),
     Claim(
@@ -334,14 +330,14 @@ CLAIMS = (
             Part("After 200 steps first and last of 8 blocks of Post-LN differ by less than a factor of 1.5",
                  Between("post_end", 1 / 1.5, 1.5, ratio=True)),
         ),
-        "RMS of the sum of stream and branch, mean of a block's two sums, last block over first. At step 0 "
-        "with 24 blocks and Xavier it is {pre_start} in Pre-LN and {post_start} in Post-LN, whose last "
-        "block's two sums have a mean RMS of {post_rms}. After 200 steps with 8 blocks, at a rate that "
-        "warms up to 0.002 in 40 "
-        "steps and falls to 0, it is {pre_end} and {post_end}. The width is 64 at step 0 and 32 after "
-        "training. In Post-LN the norm after the sum sets the stream's RMS: 1 at step 0, and in "
-        "training what its learned scale and shift make of it. The "
-        "parts compare the first and the last block alone; the figure has all of them.",
+        "RMS of the sum of stream and branch, mean of a block's two sums, last block over first. "
+        "At step 0 with 24 blocks and Xavier it is {pre_start} in Pre-LN and {post_start} in "
+        "Post-LN, whose last block's two sums have a mean RMS of {post_rms}. After 200 steps with "
+        "8 blocks, at a rate that warms up to 0.002 in 40 steps and falls to 0, it is {pre_end} "
+        "and {post_end}. The width is 64 at step 0 and 32 after training. In Post-LN the norm "
+        "after the sum sets the stream's RMS: 1 at step 0, and in training what its learned scale "
+        "and shift make of it. The parts compare the first and the last block alone; the figure "
+        "has all of them.",
         Layers("sum_rms", -1, log_y=False),
         seeds=5,
         open_=(("pre_end", {}), ("post_end", {})),
@@ -349,9 +345,9 @@ CLAIMS = (
         question="stream",
         finding=(
             "tttt",
-            "Over 24 blocks at step 0 the sum before the norm grows {pre_start} times in Pre-LN and "
-            "{post_start} times in Post-LN; after 200 steps, over 8 blocks, {pre_end} and {post_end} "
-            "times.",
+            "Over 24 blocks at step 0 the sum before the norm grows {pre_start} times in Pre-LN "
+            "and {post_start} times in Post-LN; after 200 steps, over 8 blocks, {pre_end} and "
+            "{post_end} times.",
         ),
     ),
 )  # fmt: skip

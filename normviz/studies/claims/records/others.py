@@ -45,12 +45,11 @@ CLAIMS = (
                  All((Most(f"admin{depth}", high=HALF), Most(f"post{depth}", low=HALF))))
             for depth in (18, 48)
         ),
-        "Xavier, rate 0.001, no warm-up, 600 steps. With 18 blocks Admin ends at {admin18} and Post-LN at "
-        "{post18}, with 48 at {admin48} and {post48}. Chance is 3.32, and a higher loss is shown as "
-        "chance: "
-        "this does not tell a run that diverges from one that learns nothing. Post-LN was tried with "
-        "Xavier, at one rate and without warm-up alone: with PyTorch's smaller weights it trains more "
-        "than 18 blocks at this rate (claim E2).",
+        "Xavier, rate 0.001, no warm-up, 600 steps. With 18 blocks Admin ends at {admin18} and "
+        "Post-LN at {post18}, with 48 at {admin48} and {post48}. Chance is 3.32, and a higher loss "
+        "is shown as chance: this does not tell a run that diverges from one that learns nothing. "
+        "Post-LN was tried with Xavier, at one rate and without warm-up alone: with PyTorch's "
+        "smaller weights it trains more than 18 blocks at this rate (claim E2).",
         Curve("depth", FINAL, log_y=False),
         changed="Runs had 200 steps. The claim also said that Post-LN diverges, which no part "
         "tells from learning nothing.",
@@ -58,8 +57,8 @@ CLAIMS = (
         question="depth",
         finding=(
             "tt",
-            "With Xavier, at 0.001 without warm-up, Admin ends at {admin18} with 18 blocks, and with 48 "
-            "Admin ends at {admin48}. Post-LN trains at neither depth.",
+            "With Xavier, at 0.001 without warm-up, Admin ends at {admin18} with 18 blocks, and "
+            "with 48 Admin ends at {admin48}. Post-LN trains at neither depth.",
         ),
     ),
     Claim(
@@ -91,39 +90,38 @@ CLAIMS = (
             Part("With 48 blocks it is not worse by 0.02 nats",
                  NotWorse("dyt_deep", "layernorm_deep", EQUAL)),
         ),
-        "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks on the "
-        "Markov task, at a constant rate, ends at {dyt} with DyT and {layernorm} with LayerNorm; with 4 "
-        "blocks on prose, with warm-up and a falling rate, at {dyt_prose} and {layernorm_prose}; with 48 "
-        "blocks on the Markov task, where the rate falls to 0, at {dyt_deep} and {layernorm_deep}; on "
-        "that task without warm-up. DyT's "
-        "slope starts at 0.5, which was not tuned: the paper's own values for language models, smaller for "
-        "wider ones, and its scale of their embedding were not tried.",
+        "Held-out losses, each at the rate that is best on the other seeds. Pre-LN with 12 blocks "
+        "on the Markov task, at a constant rate, ends at {dyt} with DyT and {layernorm} with "
+        "LayerNorm; with 4 blocks on prose, with warm-up and a falling rate, at {dyt_prose} and "
+        "{layernorm_prose}; with 48 blocks on the Markov task, where the rate falls to 0, at "
+        "{dyt_deep} and {layernorm_deep}; on that task without warm-up. DyT's slope starts at 0.5, "
+        "which was not tuned: the paper's own values for language models, smaller for wider ones, "
+        "and its scale of their embedding were not tried.",
         Strip("held-out loss at the chosen rate (nats)",
               ("dyt", "layernorm", "dyt_prose", "layernorm_prose", "dyt_deep", "layernorm_deep")),
         seeds=6,
         open_=(("dyt", {}), ("layernorm", {}), ("dyt_deep", {}), ("layernorm_deep", {})),
-        changed="Both norms had LayerNorm's rate, three seeds instead of six, and the training loss. With "
-        "48 "
-        "blocks the rate was constant up to 0.002 for 300 steps, and a run that still fell left the part "
-        "undecided; now it falls to 0, from up to 0.004, in 400 steps. "
-        "Parts asked for equal losses, so that a lower one counted against DyT: that they ask for one that "
-        "is not worse, and that a worse one anywhere contradicts the claim, was said after a first "
-        "result; without the latter the verdict would be holds in part.",
+        changed="Both norms had LayerNorm's rate, three seeds instead of six, and the training "
+        "loss. With 48 blocks the rate was constant up to 0.002 for 300 steps, and a run that "
+        "still fell left the part undecided; now it falls to 0, from up to 0.004, in 400 steps. "
+        "Parts asked for equal losses, so that a lower one counted against DyT: that they ask for "
+        "one that is not worse, and that a worse one anywhere contradicts the claim, was said "
+        "after a first result; without the latter the verdict would be holds in part.",
         question="norm",
         general=True,
         finding=(
             "tff",
-            "In Pre-LN, with its slope starting at 0.5, DyT ends higher with 48 blocks, at {dyt_deep} "
-            "instead of {layernorm_deep}, and on prose, at {dyt_prose} instead of {layernorm_prose}. With "
-            "12 blocks on the Markov task it ends lower, each at its best rate, at {dyt} instead of "
-            "{layernorm}.",
+            "In Pre-LN, with its slope starting at 0.5, DyT ends higher with 48 blocks, at "
+            "{dyt_deep} instead of {layernorm_deep}, and on prose, at {dyt_prose} instead of "
+            "{layernorm_prose}. With 12 blocks on the Markov task it ends lower, each at its best "
+            "rate, at {dyt} instead of {layernorm}.",
         ),
     ),
     Claim(
         "C28",
         "Attention residuals even out gradients",
-        "Where each block attends over all earlier outputs, gradients are spread more evenly over the "
-        "blocks than in Pre-LN, and the loss ends lower.",
+        "Where each block attends over all earlier outputs, gradients are spread more evenly over "
+        "the blocks than in Pre-LN, and the loss ends lower.",
         "Kimi Team 2026, arXiv:2603.15031, figure 5 and table 2",
         {
             "attnres": {"label": "Attention residuals", "scheme": "attnres", "depth": "16", "steps": "300",
@@ -144,24 +142,23 @@ CLAIMS = (
             Part("After 128 steps gradients are more even", Less("later", "pre_later", ratio=True)),
             Part("The loss at the best rate ends lower", Less("loss", "pre_loss", 0.005)),
         ),
-        "16 blocks, constant rates, no warm-up. The standard deviation of the blocks' gradient norms is "
-        "{start} of their mean at step 0 and {later} after 128 steps at a rate of 0.004, where "
-        "attention residuals end about as low as at 0.008, the rate that is chosen for them in most "
-        "seeds; in Pre-LN {pre_start} and {pre_later}. The duel has attention residuals at 0.008. "
-        "The "
-        "held-out losses end at {loss} and {pre_loss}, each at the rate that is best on the other seeds.",
+        "16 blocks, constant rates, no warm-up. The standard deviation of the blocks' gradient "
+        "norms is {start} of their mean at step 0 and {later} after 128 steps at a rate of 0.004, "
+        "where attention residuals end about as low as at 0.008, the rate that is chosen for them "
+        "in most seeds; in Pre-LN {pre_start} and {pre_later}. The duel has attention residuals at "
+        "0.008. The held-out losses end at {loss} and {pre_loss}, each at the rate that is best on "
+        "the other seeds.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
-        changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss. That one "
-        "false part contradicts what is said of both was said after a result; without that the verdict "
-        "would be holds in part.",
+        changed="Both had Pre-LN's rate, three seeds instead of six, and the training loss. That "
+        "one false part contradicts what is said of both was said after a result; without that the "
+        "verdict would be holds in part.",
         general=True,
         question="gradient",
         finding=(
             "uft",
-            "With 16 blocks, at best rates, the loss ends lower, at {loss} instead of {pre_loss}. But "
-            "after 128 steps at a rate of 0.004 "
-            "the gradients are less even than in Pre-LN.",
+            "With 16 blocks, at best rates, the loss ends lower, at {loss} instead of {pre_loss}. "
+            "But after 128 steps at a rate of 0.004 the gradients are less even than in Pre-LN.",
         ),
     ),
 )  # fmt: skip

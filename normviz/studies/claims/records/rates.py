@@ -38,25 +38,22 @@ CLAIMS = (
             Part("At its best rate the loss is not worse by 0.01 nats",
                  NotWorse("best_on", "best_off", 0.01), control=True),
         ),
-        "Six rates from 0.001 to 0.3, 12 blocks, 300 steps. Sensitivity (the mean excess of the final "
-        "training loss over the lowest one) is {off} without and {on} with QK-norm; the held-out losses at "
-        "the rates chosen on the other seeds are {best_off} and {best_on}. In the paper each run has "
-        "warm-up "
-        "and a cosine, and QK-norm is a LayerNorm; here rates are constant without warm-up, runs that "
-        "still fell at the end count with the loss that they had, with QK-norm all runs at 0.3 and "
-        "most of those at 0.1, and QK-norm "
-        "divides each head's "
-        "queries and keys by their RMS. The duel shows a rate of 0.1, where the two differ, and not those "
-        "({best_off_rate} and {best_on_rate}).",
+        "Six rates from 0.001 to 0.3, 12 blocks, 300 steps. Sensitivity (the mean excess of the "
+        "final training loss over the lowest one) is {off} without and {on} with QK-norm; the "
+        "held-out losses at the rates chosen on the other seeds are {best_off} and {best_on}. In "
+        "the paper each run has warm-up and a cosine, and QK-norm is a LayerNorm; here rates are "
+        "constant without warm-up, runs that still fell at the end count with the loss that they "
+        "had, with QK-norm all runs at 0.3 and most of those at 0.1, and QK-norm divides each "
+        "head's queries and keys by their RMS. The duel shows a rate of 0.1, where the two differ, "
+        "and not those ({best_off_rate} and {best_on_rate}).",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 150 steps, and the loss at the best rate was no part of the rule.",
         open_=(("off", {"lr": 0.1}), ("on", {"lr": 0.1})),
         question="rate",
         finding=(
             "tt",
-            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, nearly all of it "
-            "by the runs at 0.1 and 0.3. At its best rate the loss is not "
-            "worse by 0.01 nats.",
+            "QK-norm lowers the sensitivity to the learning rate from {off} to {on}, nearly all of "
+            "it by the runs at 0.1 and 0.3. At its best rate the loss is not worse by 0.01 nats.",
         ),
     ),
     Claim(
@@ -91,36 +88,34 @@ CLAIMS = (
             Part("Large logits and failure go together: Peri-LN, which trains, has small ones",
                  All((Most("loss_peri", high=HALF), Most("peri", high=100))), control=True),
         ),
-        "12 blocks, 300 steps, no warm-up, rates that fall to 0. Pre-LN's largest logit ends at {calm} at "
-        "a rate of 0.004 and at {off} at 0.128, its loss there at "
-        "{loss_off}; half of the way from chance to the floor is 2.21. With QK-norm they are {on} and "
-        "{loss_on}: queries and keys of 8 channels have an RMS of 1 and no learned scale, so no logit can "
-        "pass sqrt(8) = 2.83. The largest rate that trains is {rate_off} without and {rate_on} with; 0.256 "
-        "is the highest one tried. At 0.128 Peri-LN has a largest logit of {peri} and a loss of "
-        "{loss_peri}. Logits were judged at the end. At 0.128 some seeds without QK-norm train.",
+        "12 blocks, 300 steps, no warm-up, rates that fall to 0. Pre-LN's largest logit ends at "
+        "{calm} at a rate of 0.004 and at {off} at 0.128, its loss there at {loss_off}; half of "
+        "the way from chance to the floor is 2.21. With QK-norm they are {on} and {loss_on}: "
+        "queries and keys of 8 channels have an RMS of 1 and no learned scale, so no logit can "
+        "pass sqrt(8) = 2.83. The largest rate that trains is {rate_off} without and {rate_on} "
+        "with; 0.256 is the highest one tried. At 0.128 Peri-LN has a largest logit of {peri} and "
+        "a loss of {loss_peri}. Logits were judged at the end. At 0.128 some seeds without QK-norm "
+        "train.",
         Curve("lr", renamed(LOGIT, "largest attention logit")),
         open_=(("off", {"lr": 0.128}), ("on", {"lr": 0.128}), ("peri", {"lr": 0.128})),
-        changed="A part said that logits stay below 10 with QK-norm, which is true by construction; it "
-        "is gone. The sentence said so too, and that logits grow without bound and training breaks, "
-        "which no part tests. Rates were a factor of 3 apart. The rate was constant, and a run that "
-        "still fell left a "
-        "part "
-        "undecided; now it falls to 0.",
+        changed="A part said that logits stay below 10 with QK-norm, which is true by "
+        "construction; it is gone. The sentence said so too, and that logits grow without bound "
+        "and training breaks, which no part tests. Rates were a factor of 3 apart. The rate was "
+        "constant, and a run that still fell left a part undecided; now it falls to 0.",
         question="rate",
         finding=(
             "ttf",
-            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128; with QK-norm, at "
-            "most 2.83 by construction, at {on}, and higher rates train, all without warm-up: in the "
-            "median up to {rate_on}, the highest "
-            "one tried, instead of {rate_off}. But Peri-LN trains with a logit of {peri}: a large one need "
-            "not break training.",
+            "Without QK-norm Pre-LN's largest logit ends at {off} at a rate of 0.128; with "
+            "QK-norm, at most 2.83 by construction, at {on}, and higher rates train, all without "
+            "warm-up: in the median up to {rate_on}, the highest one tried, instead of {rate_off}. "
+            "But Peri-LN trains with a logit of {peri}: a large one need not break training.",
         ),
     ),
     Claim(
         "C16",
         "Peri-LN is steadier than Pre-LN",
-        "With a norm before and after each branch the stream grows less in training, higher learning "
-        "rates train, and the loss ends lower than Pre-LN's.",
+        "With a norm before and after each branch the stream grows less in training, higher "
+        "learning rates train, and the loss ends lower than Pre-LN's.",
         "Kim et al. 2025, arXiv:2502.02732",
         {
             "pre": {"label": "Pre-LN", "scheme": "pre", **FINE, **MORE},
@@ -150,30 +145,28 @@ CLAIMS = (
             Part("A higher rate trains with Peri-LN", LessInMost("pre_rate", "peri_rate")),
             Part("The loss at the best rate is lower", Less("peri_best", "pre_best", 0.005)),
         ),
-        "12 blocks, no warm-up, rates that fall to 0. Peri-LN norms the embedding too; what that norm "
-        "does alone was not tested. From step 0 to the last, at a rate of 0.004, the lowest one, the "
-        "stream after the last block grows {pre_growth} "
-        "times in Pre-LN and {peri_growth} times in Peri-LN, which starts larger; they end at {pre_end} "
-        "and "
-        "{peri_end}. The largest rate that trains is {pre_rate} and {peri_rate}, and 0.256 is the highest "
-        "one tried. At the rates chosen on the other seeds ({pre_best_rate} and {peri_best_rate}) the "
-        "held-out losses are {pre_best} and {peri_best}. The duel shows a rate of 0.256, at which only "
-        "Peri-LN trains, and not the chosen "
-        "rates.",
+        "12 blocks, no warm-up, rates that fall to 0. Peri-LN norms the embedding too; what that "
+        "norm does alone was not tested. From step 0 to the last, at a rate of 0.004, the lowest "
+        "one, the stream after the last block grows {pre_growth} times in Pre-LN and {peri_growth} "
+        "times in Peri-LN, which starts larger; they end at {pre_end} and {peri_end}. The largest "
+        "rate that trains is {pre_rate} and {peri_rate}, and 0.256 is the highest one tried. At "
+        "the rates chosen on the other seeds ({pre_best_rate} and {peri_best_rate}) the held-out "
+        "losses are {pre_best} and {peri_best}. The duel shows a rate of 0.256, at which only "
+        "Peri-LN trains, and not the chosen rates.",
         Curve("lr", FINAL, log_y=False),
-        changed="Rates were a factor of 3 apart, runs had 150 steps, and the lowest training loss of "
-        "each seed was compared. The rate was constant, and a run that still fell left a part undecided; "
-        "now it falls to 0. The sentence also said that the loss varies less over seeds, which no part "
-        "judges.",
+        changed="Rates were a factor of 3 apart, runs had 150 steps, and the lowest training loss "
+        "of each seed was compared. The rate was constant, and a run that still fell left a part "
+        "undecided; now it falls to 0. The sentence also said that the loss varies less over "
+        "seeds, which no part judges.",
         seeds=8,
         open_=(("pre", {"lr": 0.256}), ("peri", {"lr": 0.256})),
         question="rate",
         finding=(
             "tttn",
-            "At a rate of 0.004 Peri-LN's stream grows less in training and ends a little smaller, at "
-            "{peri_end} instead of {pre_end}. It trains up to a rate of {peri_rate}, the highest one "
-            "tried, instead of {pre_rate} in the median. At the best rates the losses differ by less "
-            "than 0.005 nats on average. All is without warm-up.",
+            "At a rate of 0.004 Peri-LN's stream grows less in training and ends a little smaller, "
+            "at {peri_end} instead of {pre_end}. It trains up to a rate of {peri_rate}, the "
+            "highest one tried, instead of {pre_rate} in the median. At the best rates the losses "
+            "differ by less than 0.005 nats on average. All is without warm-up.",
         ),
     ),
     Claim(
@@ -211,14 +204,13 @@ CLAIMS = (
             Part("16 blocks end lower with QK-norm", Less("on", "off", 0.005), control=True),
             Part("16 blocks do not train without", Most("off_final", low=HALF)),
         ),
-        "At step 0 the first of 24 blocks gets {off24} times the last one's gradient, of 48 {off48} "
-        "times; with QK-norm {on24} and {on48}. After 400 steps at a rate of 0.003, 16 blocks have a "
-        "held-out loss of {off} without and {on} with QK-norm. Not stable is judged as not training; "
-        "spikes were not judged. Only 16 blocks were trained, at one constant rate without warm-up; 24 "
-        "and 48 blocks, whose gradients are least even, were not. QK-norm here divides each head's "
-        "queries and keys by their RMS; OLMo "
-        "2's is over "
-        "all heads, with a learned scale.",
+        "At step 0 the first of 24 blocks gets {off24} times the last one's gradient, of 48 "
+        "{off48} times; with QK-norm {on24} and {on48}. After 400 steps at a rate of 0.003, 16 "
+        "blocks have a held-out loss of {off} without and {on} with QK-norm. Not stable is judged "
+        "as not training; spikes were not judged. Only 16 blocks were trained, at one constant "
+        "rate without warm-up; 24 and 48 blocks, whose gradients are least even, were not. QK-norm "
+        "here divides each head's queries and keys by their RMS; OLMo 2's is over all heads, with "
+        "a learned scale.",
         Curve("depth", renamed(FIRST_LAST, "gradient, first block over last, step 0")),
         changed="The rule had limits for the quotients of gradients at 24 blocks, which three "
         "seeds straddled. Runs had 200 steps, and their training loss was compared. The "
@@ -228,9 +220,9 @@ CLAIMS = (
         question="gradient",
         finding=(
             "tttf",
-            "At a rate of 0.003 without warm-up 16 blocks of Res-post-norm train without QK-norm too, to "
-            "{off}; with it they "
-            "end lower, at {on}. With 24 and 48 blocks the gradients start more even with it.",
+            "At a rate of 0.003 without warm-up 16 blocks of Res-post-norm train without QK-norm "
+            "too, to {off}; with it they end lower, at {on}. With 24 and 48 blocks the gradients "
+            "start more even with it.",
         ),
     ),
     Claim(
@@ -252,24 +244,23 @@ CLAIMS = (
                  LessInMost(f"post{depth}", f"pre{depth}"))
             for depth in (2, 12, 36)
         ),
-        "PyTorch's initialisation, no warm-up, 300 steps, peak rates of 0.001 to 0.256, a factor of 2 "
-        "apart, that fall to 0. The largest that trains within these steps, with 2, 12 and 36 blocks: "
-        "Post-LN {post2}, {post12} and {post36} (0: none of these); Pre-LN {pre2}, {pre12} and {pre36}. "
-        "The figure has no row for Post-LN with 36 blocks, which trains at none of these rates.",
+        "PyTorch's initialisation, no warm-up, 300 steps, peak rates of 0.001 to 0.256, a factor "
+        "of 2 apart, that fall to 0. The largest that trains within these steps, with 2, 12 and 36 "
+        "blocks: Post-LN {post2}, {post12} and {post36} (0: none of these); Pre-LN {pre2}, {pre12} "
+        "and {pre36}. The figure has no row for Post-LN with 36 blocks, which trains at none of "
+        "these rates.",
         Strip("largest learning rate that trains", log_y=True),
         open_=(("post", {"depth": 12, "lr": 0.016}), ("pre", {"depth": 12, "lr": 0.016})),
-        changed="Models had 2, 16 and 64 blocks, rates were a factor of 3 apart up to 0.03, where both "
-        "placements still trained 2 blocks, and runs had 150 steps. The rate was constant, and a run that "
-        "still fell left a part undecided; now it "
-        "falls to 0. Rates up to 0.064 left 2 blocks undecided on other seeds, with one tie in five "
-        "pairs.",
+        changed="Models had 2, 16 and 64 blocks, rates were a factor of 3 apart up to 0.03, where "
+        "both placements still trained 2 blocks, and runs had 150 steps. The rate was constant, "
+        "and a run that still fell left a part undecided; now it falls to 0. Rates up to 0.064 "
+        "left 2 blocks undecided on other seeds, with one tie in five pairs.",
         question="rate",
         finding=(
             "ttt",
-            "With PyTorch's initialisation and without warm-up the largest rate that trains 2, 12 and 36 "
-            "blocks is {pre2}, {pre12} and {pre36} in Pre-LN, and {post2}, {post12} and {post36} in "
-            "Post-LN "
-            "(0: none of those tried, from 0.001 on).",
+            "With PyTorch's initialisation and without warm-up the largest rate that trains 2, 12 "
+            "and 36 blocks is {pre2}, {pre12} and {pre36} in Pre-LN, and {post2}, {post12} and "
+            "{post36} in Post-LN (0: none of those tried, from 0.001 on).",
         ),
     ),
     Claim(
@@ -305,12 +296,12 @@ CLAIMS = (
             Part("Its loss is not worse than Pre-LN's by 0.01 nats, each at its best rate",
                  NotWorse("sandwich_best", "pre_best", 0.01), control=True),
         ),
-        "PyTorch's initialisation, with which Post-LN trains 12 blocks; no warm-up, Post-LN's neither; "
-        "rates fall to 0. The largest rate that trains is {sandwich} for Sandwich-LN, the highest that "
-        "was run, {pre} for Pre-LN and {post} for Post-LN. At the rates "
-        "chosen on the other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At "
-        "a rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}. Without "
-        "warm-up Post-LN ends higher than Pre-LN here.",
+        "PyTorch's initialisation, with which Post-LN trains 12 blocks; no warm-up, Post-LN's "
+        "neither; rates fall to 0. The largest rate that trains is {sandwich} for Sandwich-LN, the "
+        "highest that was run, {pre} for Pre-LN and {post} for Post-LN. At the rates chosen on the "
+        "other seeds the held-out losses are {sandwich_best}, {pre_best} and {post_best}. At a "
+        "rate of 0.004 the stream ends at an RMS of {rms}, Pre-LN's at {pre_rms}. Without warm-up "
+        "Post-LN ends higher than Pre-LN here.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=8,
         changed="All had Xavier. It was compared with Pre-LN at a rate where Post-LN fails, and "
@@ -322,19 +313,19 @@ CLAIMS = (
         question="quality",
         finding=(
             "ttt",
-            "Without warm-up, each at its best rate, Sandwich-LN ends at {sandwich_best}, on average "
-            "0.005 nats above Pre-LN ({pre_best}) and 0.012 below Post-LN ({post_best}), which was given "
-            "no warm-up either. In the median it trains up to a rate of {sandwich}, the highest that was "
-            "run, Pre-LN up to {pre} and Post-LN up to {post}.",
+            "Without warm-up, each at its best rate, Sandwich-LN ends at {sandwich_best}, on "
+            "average 0.005 nats above Pre-LN ({pre_best}) and 0.012 below Post-LN ({post_best}), "
+            "which was given no warm-up either. In the median it trains up to a rate of "
+            "{sandwich}, the highest that was run, Pre-LN up to {pre} and Post-LN up to {post}.",
         ),
     ),
     Claim(
         "C51",
         "Late spikes in Pre-LN",
         "In Pre-LN the gradient spikes late in training.",
-        "after Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters; late is this "
-        "card's word); of spikes of the loss "
-        "that come with it Takase et al. 2023, arXiv:2312.16903",
+        "after Kim et al. 2025, arXiv:2502.02732 (pre-training of up to 3.2B parameters; late is "
+        "this card's word); of spikes of the loss that come with it Takase et al. 2023, "
+        "arXiv:2312.16903",
         {
             **{arm: {"label": label, "scheme": arm, "lr": EIGHT_RATES[arm], **EIGHT}
                for arm, label in PERI.items()},
@@ -361,27 +352,27 @@ CLAIMS = (
             Part("At a rate of 0.045 Peri-LN's is less on average",
                  Between("peri_high", high=3, ratio=True), control=True),
         ),
-        "Largest norm of the whole gradient over the median, both of the second half of 240 steps, on "
-        "prose with 8 blocks, warm-up and a falling rate. At the rates whose held-out loss is lowest on "
-        "the other seeds ({pre_rate} in Pre-LN, {peri_rate} in Peri-LN) it is {pre_spike} in Pre-LN and "
-        "{peri_spike} in Peri-LN, at a rate of 0.045 it is {pre_high} and {peri_high}. The held-out "
-        "losses are {pre} and {peri} at the former rates. Such short runs of small models need not spike "
-        "where large ones do.",
+        "Largest norm of the whole gradient over the median, both of the second half of 240 steps, "
+        "on prose with 8 blocks, warm-up and a falling rate. At the rates whose held-out loss is "
+        "lowest on the other seeds ({pre_rate} in Pre-LN, {peri_rate} in Peri-LN) it is "
+        "{pre_spike} in Pre-LN and {peri_spike} in Peri-LN, at a rate of 0.045 it is {pre_high} "
+        "and {peri_high}. The held-out losses are {pre} and {peri} at the former rates. Such short "
+        "runs of small models need not spike where large ones do.",
         Strip("largest gradient over the median, second half",
               ("pre_spike", "peri_spike", "pre_high", "peri_high"), log_y=True),
         seeds=5,
-        changed="Peri-LN's best rate was the highest one tried, so that a higher one was tried after a first "
-        "result. That Peri-LN's is less on average became a control, as without a spike in Pre-LN it "
-        "tells nothing. The sentence said of Peri-LN that it does not.",
+        changed="Peri-LN's best rate was the highest one tried, so that a higher one was tried "
+        "after a first result. That Peri-LN's is less on average became a control, as without a "
+        "spike in Pre-LN it tells nothing. The sentence said of Peri-LN that it does not.",
         open_=(("pre", {}), ("peri", {})),
         question="gradient",
         finding=(
             "ftut",
-            "In the second half of 240 steps the largest gradient is {pre_spike} times the median in Pre-LN "
-            "at its best rate and {pre_high} times at 0.045, in Peri-LN {peri_spike} and {peri_high} times, "
-            "in the median. At best rates no seed of Pre-LN reaches three times and some of "
-            "Peri-LN do; at 0.045 some of Pre-LN do and none of Peri-LN, and whether Pre-LN's "
-            "mean does is undecided. No part compares the two.",
+            "In the second half of 240 steps the largest gradient is {pre_spike} times the median "
+            "in Pre-LN at its best rate and {pre_high} times at 0.045, in Peri-LN {peri_spike} and "
+            "{peri_high} times, in the median. At best rates no seed of Pre-LN reaches three times "
+            "and some of Peri-LN do; at 0.045 some of Pre-LN do and none of Peri-LN, and whether "
+            "Pre-LN's mean does is undecided. No part compares the two.",
         ),
     ),
 )  # fmt: skip

@@ -47,10 +47,11 @@ CLAIMS = (
     Claim(
         "C18",
         "RMSNorm is faster",
-        "With RMSNorm a model trains faster than with LayerNorm: by 1 to 10 %, 7 to 64 %, 10 to 15 % or 15 "
-        "to 20 %, depending on who says so.",
-        "Jiang et al. 2023, arXiv:2305.14858 (1 to 10 % for whole transformers); Zhang and Sennrich 2019, "
-        "arXiv:1910.07467 (7 to 64 % over its models); 10 to 15 % and 15 to 20 % are teaching material",
+        "With RMSNorm a model trains faster than with LayerNorm: by 1 to 10 %, 7 to 64 %, 10 to 15 "
+        "% or 15 to 20 %, depending on who says so.",
+        "Jiang et al. 2023, arXiv:2305.14858 (1 to 10 % for whole transformers); Zhang and "
+        "Sennrich 2019, arXiv:1910.07467 (7 to 64 % over its models); 10 to 15 % and 15 to 20 % "
+        "are teaching material",
         {
             "RMSNorm": {"label": "RMSNorm", "norm": "rmsnorm", **START},
             "LayerNorm": {"label": "LayerNorm beside itself", "norm": "layernorm", **START},
@@ -77,15 +78,15 @@ CLAIMS = (
                  Between("hand_most", low=10)),
             Part("PyTorch's kernels: at its best width it is faster", Between("most", low=0)),
         ),
-        "Percent saved, where a negative number means that RMSNorm takes longer. Timed are whole steps "
-        "of a Pre-LN model of 2 blocks with AdamW; the duel trains a deeper one. Widths of 64, 128 and "
-        "256; 512 tokens a step, one thread. With PyTorch's own kernels a whole training step saves "
-        "{least} to {most}: it takes longer. LayerNorm against itself gives {control} to {control_most}, "
-        "which shows its error. The norm's own time, forward and backward, saves {alone} to {alone_most}: "
-        "it takes more than twice as long. Where both are written in elementary operations "
-        "RMSNorm saves {hand} to {hand_most} of a step and {hand_alone} to {hand_alone_most} of the "
-        "norm's own time. No GPU was measured; normviz bench norms times your machine. A seed is a "
-        "repeat.",
+        "Percent saved, where a negative number means that RMSNorm takes longer. Timed are whole "
+        "steps of a Pre-LN model of 2 blocks with AdamW; the duel trains a deeper one. Widths of "
+        "64, 128 and 256; 512 tokens a step, one thread. With PyTorch's own kernels a whole "
+        "training step saves {least} to {most}: it takes longer. LayerNorm against itself gives "
+        "{control} to {control_most}, which shows its error. The norm's own time, forward and "
+        "backward, saves {alone} to {alone_most}: it takes more than twice as long. Where both are "
+        "written in elementary operations RMSNorm saves {hand} to {hand_most} of a step and "
+        "{hand_alone} to {hand_alone_most} of the norm's own time. No GPU was measured; normviz "
+        "bench norms times your machine. A seed is a repeat.",
         Curve("width", lab("step", "saved of a step with PyTorch's kernels", "%"), log_y=False),
         (
             _line(1, "the least of Jiang et al."),
@@ -94,18 +95,18 @@ CLAIMS = (
             _line(15, "teaching material"),
         ),
         seeds=3,
-        changed="Only PyTorch's kernels were timed, and a part of the rule was about the norm's own time, "
-        "which the claim is not about. Then all parts asked for 7 or 15 % at every width, though a source "
-        "has 1 to 10 %, and were false. Now each range stands with its source, and one width is enough.",
+        changed="Only PyTorch's kernels were timed, and a part of the rule was about the norm's "
+        "own time, which the claim is not about. Then all parts asked for 7 or 15 % at every "
+        "width, though a source has 1 to 10 %, and were false. Now each range stands with its "
+        "source, and one width is enough.",
         lab="speed",
         open_=(("RMSNorm", {"width": 64}), ("LayerNorm", {"width": 64})),
         question="norm",
         finding=(
             "ttfff",
-            "Where both norms are hand-written, RMSNorm saves {hand} of a training step at the worst "
-            "of three widths and {hand_most} at the best. With PyTorch's kernels a step takes 2.3 % to "
-            "5.4 % longer on the CPU that was "
-            "measured. No GPU was measured.",
+            "Where both norms are hand-written, RMSNorm saves {hand} of a training step at the "
+            "worst of three widths and {hand_most} at the best. With PyTorch's kernels a step "
+            "takes 2.3 % to 5.4 % longer on the CPU that was measured. No GPU was measured.",
         ),
     ),
     Claim(
@@ -113,8 +114,8 @@ CLAIMS = (
         "RMSNorm needs fewer operations",
         "RMSNorm needs fewer operations than LayerNorm, and LayerNorm's are less than 1 % of a "
         "transformer's at a width of 512.",
-        "Zhang and Sennrich 2019, arXiv:1910.07467; of all norms and softmax together 0.17 %: Ivanov et al. "
-        "2020, arXiv:2007.00072, table 1 (BERT)",
+        "Zhang and Sennrich 2019, arXiv:1910.07467; of all norms and softmax together 0.17 %: "
+        "Ivanov et al. 2020, arXiv:2007.00072, table 1 (BERT)",
         {norm: {"label": label, "norm": norm, **COUNTED} for norm, label in NORMS.items()},
         {
             **{f"{norm}_operations": _counted(norm, "norm", f"operations a number, {label}", ".0f")
@@ -140,10 +141,11 @@ CLAIMS = (
         "Counted, not timed, forward and backward, from the formulas written out. RMSNorm has "
         "{rmsnorm_operations} operations for each number that it norms and LayerNorm "
         "{layernorm_operations}. One operation at a time they read and write {rmsnorm_bytes} and "
-        "{layernorm_bytes} bytes for it. Of all operations of a step, counted as its matrix products and "
-        "norms, LayerNorm's are {layernorm_64} at a width of 64 and {layernorm_512} at 512, where RMSNorm's "
-        "share is {saved} of the whole less. How long they take is another claim, \"RMSNorm is faster\". "
-        "Two blocks, where the final norm is one of five norms; softmax and activations are not counted.",
+        "{layernorm_bytes} bytes for it. Of all operations of a step, counted as its matrix "
+        "products and norms, LayerNorm's are {layernorm_64} at a width of 64 and {layernorm_512} "
+        "at 512, where RMSNorm's share is {saved} of the whole less. How long they take is another "
+        "claim, \"RMSNorm is faster\". Two blocks, where the final norm is one of five norms; "
+        "softmax and activations are not counted.",
         Strip("share of a step's operations (%)",
               ("layernorm_64", "rmsnorm_64", "layernorm_512", "rmsnorm_512")),
         seeds=3,
@@ -155,10 +157,10 @@ CLAIMS = (
         "is simpler, which no part counts.",
         finding=(
             "tt",
-            "Forward and backward RMSNorm has {rmsnorm_operations} operations for each number that it norms "
-            "and LayerNorm {layernorm_operations}. At a width of 512 LayerNorm's are {layernorm_512} of a "
-            "step's operations and RMSNorm's {rmsnorm_512}, at a width of 64 {layernorm_64} and "
-            "{rmsnorm_64}.",
+            "Forward and backward RMSNorm has {rmsnorm_operations} operations for each number that "
+            "it norms and LayerNorm {layernorm_operations}. At a width of 512 LayerNorm's are "
+            "{layernorm_512} of a step's operations and RMSNorm's {rmsnorm_512}, at a width of 64 "
+            "{layernorm_64} and {rmsnorm_64}.",
         ),
     ),
 )  # fmt: skip

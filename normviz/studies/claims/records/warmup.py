@@ -42,11 +42,11 @@ CLAIMS = (
             Part("Pre-LN trains without warm-up at all three rates",
                  All(tuple(Most(f"pre0_{name}", high=HALF) for name in ("1", "3", "10")))),
         ),
-        "Ten blocks, Xavier, 800 steps, without warm-up and with 200 steps of it. At a rate of 0.001 "
-        "Post-LN ends at {post0_1} without and {post200_1} with it, at 0.003 at {post0_3} and {post200_3}, "
-        "at 0.01 at {post0_10} and {post200_10}. Pre-LN ends without it at {pre0_1}, {pre0_3} and "
-        "{pre0_10}. Chance is 3.32, and a higher loss is shown as chance. A run trains when it comes at "
-        "least half of the way from chance to the floor.",
+        "Ten blocks, Xavier, 800 steps, without warm-up and with 200 steps of it. At a rate of "
+        "0.001 Post-LN ends at {post0_1} without and {post200_1} with it, at 0.003 at {post0_3} "
+        "and {post200_3}, at 0.01 at {post0_10} and {post200_10}. Pre-LN ends without it at "
+        "{pre0_1}, {pre0_3} and {pre0_10}. Chance is 3.32, and a higher loss is shown as chance. A "
+        "run trains when it comes at least half of the way from chance to the floor.",
         Curve("lr", FINAL, log_y=False),
         changed="Runs had 400 steps, and a part was true if Post-LN ended lower with warm-up than "
         "without.",
@@ -54,11 +54,11 @@ CLAIMS = (
         question="warmup",
         finding=(
             "ftut",
-            "With Xavier and 10 blocks, within 800 steps, warm-up decides at 0.003: Post-LN is at chance, "
-            "or above it, without it and ends at {post200_3} with it. At 0.001 it trains without. At 0.01 "
-            "two of ten seeds train with it (median {post200_10}, where a loss above chance counts as "
-            "chance), so whether warm-up is enough there is undecided (false on a third set of seeds "
-            "alone). Pre-LN trains without it at all three rates.",
+            "With Xavier and 10 blocks, within 800 steps, warm-up decides at 0.003: Post-LN is at "
+            "chance, or above it, without it and ends at {post200_3} with it. At 0.001 it trains "
+            "without. At 0.01 two of ten seeds train with it (median {post200_10}, where a loss "
+            "above chance counts as chance), so whether warm-up is enough there is undecided "
+            "(false on a third set of seeds alone). Pre-LN trains without it at all three rates.",
         ),
     ),
     Claim(
@@ -89,26 +89,25 @@ CLAIMS = (
                  Most("post16", low=HALF)),
             Part("Pre-LN trains without", Most("pre", high=HALF)),
         ),
-        "One rate, 0.003, and 800 steps; a loss above chance counts as chance. Post-LN with PyTorch's own "
-        "initialisation and no warm-up ends at {post8} with 8 blocks and {post16} with 16. With Xavier and "
-        "10 blocks it ends at {x0} without warm-up and at {x200} with 200 steps of it. Pre-LN with Xavier "
-        "and 10 blocks ends at {pre} without. With Xavier it depends on the rate too: at a lower one "
-        "the same 10 blocks train without warm-up (claim C5).",
+        "One rate, 0.003, and 800 steps; a loss above chance counts as chance. Post-LN with "
+        "PyTorch's own initialisation and no warm-up ends at {post8} with 8 blocks and {post16} "
+        "with 16. With Xavier and 10 blocks it ends at {x0} without warm-up and at {x200} with 200 "
+        "steps of it. Pre-LN with Xavier and 10 blocks ends at {pre} without. With Xavier it "
+        "depends on the rate too: at a lower one the same 10 blocks train without warm-up (claim "
+        "C5).",
         Strip("final loss (nats)"),
         open_=(("post", {"depth": 16}), ("xavier", {"warmup": 0}), ("xavier", {"warmup": 200})),
-        changed="Runs had 150 and 400 steps, and one of them was still falling. That the parts are one "
-        "statement, of both initialisations, was said after a result; until then the verdict was holds in "
-        "part.",
+        changed="Runs had 150 and 400 steps, and one of them was still falling. That the parts are "
+        "one statement, of both initialisations, was said after a result; until then the verdict "
+        "was holds in part.",
         general=True,
         question="warmup",
         finding=(
             "tfft",
-            "At a rate of 0.003 and within 800 steps it depends on the initialisation. With Xavier 10 "
-            "blocks of Post-LN are at "
-            "chance, or above it, without warm-up and end at {x200} with it. With PyTorch's "
-            "initialisation 8 "
-            "blocks train without it, and 16 in nine of ten seeds. With Xavier 10 blocks of Pre-LN train "
-            "without.",
+            "At a rate of 0.003 and within 800 steps it depends on the initialisation. With Xavier "
+            "10 blocks of Post-LN are at chance, or above it, without warm-up and end at {x200} "
+            "with it. With PyTorch's initialisation 8 blocks train without it, and 16 in nine of "
+            "ten seeds. With Xavier 10 blocks of Pre-LN train without.",
         ),
     ),
     Claim(
@@ -143,39 +142,36 @@ CLAIMS = (
             Part("SGD with momentum trains without at one rate or more", Most("momentum0", low=1)),
             Part("SGD with momentum trains at no more rates with warm-up", Most("gained", high=0)),
         ),
-        "Post-LN, 10 blocks, Xavier, 1000 steps. Adam at 0.003, the one rate that was run with it, ends at "
-        "{adam0} (at most chance) without and {adam200} with warm-up. Of the rates 0.01, 0.03, 0.1, 0.3 "
-        "and "
-        "1, plain SGD trains at {sgd0} without and {sgd200} with warm-up, SGD with a momentum of 0.9 "
-        "at {momentum0} and {momentum200}. Runs that had not come half of the way and still fell "
-        "at their end count as not trained: in the median plain SGD might train at one more rate, "
-        "with and without warm-up.",
+        "Post-LN, 10 blocks, Xavier, 1000 steps. Adam at 0.003, the one rate that was run with it, "
+        "ends at {adam0} (at most chance) without and {adam200} with warm-up. Of the rates 0.01, "
+        "0.03, 0.1, 0.3 and 1, plain SGD trains at {sgd0} without and {sgd200} with warm-up, SGD "
+        "with a momentum of 0.9 at {momentum0} and {momentum200}. Runs that had not come half of "
+        "the way and still fell at their end count as not trained: in the median plain SGD might "
+        "train at one more rate, with and without warm-up.",
         Strip("how many of five rates train", ("sgd0", "sgd200", "momentum0", "momentum200")),
         open_=(("adam", {"warmup": 0}), ("adam", {"warmup": 200}), ("momentum", {"warmup": 0, "lr": 0.03}),
                ("momentum", {"warmup": 200, "lr": 0.03})),
         seeds=10,
-        changed="SGD had a momentum of 0.9 and was called plain; the lowest of four rates was the best "
-        "one; "
-        "runs had 400 steps and still fell. Five seeds left a part undecided that a second five decided, "
-        "and that SGD with momentum trains at more rates with warm-up counted for the claim. That the "
-        "parts are one statement, of SGD with momentum too, was said after a result; until then the "
-        "verdict was holds in part.",
+        changed="SGD had a momentum of 0.9 and was called plain; the lowest of four rates was the "
+        "best one; runs had 400 steps and still fell. Five seeds left a part undecided that a "
+        "second five decided, and that SGD with momentum trains at more rates with warm-up counted "
+        "for the claim. That the parts are one statement, of SGD with momentum too, was said after "
+        "a result; until then the verdict was holds in part.",
         general=True,
         question="warmup",
         finding=(
             "tttf",
-            "Plain SGD trains 10 blocks of Post-LN without warm-up, at {sgd0} of five rates. But with a "
-            "momentum of 0.9 warm-up helps SGD too: {momentum200} rates train with it and {momentum0} "
-            "without, in the median.",
+            "Plain SGD trains 10 blocks of Post-LN without warm-up, at {sgd0} of five rates. But "
+            "with a momentum of 0.9 warm-up helps SGD too: {momentum200} rates train with it and "
+            "{momentum0} without, in the median.",
         ),
     ),
     Claim(
         "C49",
         "Pre-LN ends lower with warm-up",
         "With a warm-up Pre-LN ends at a lower loss than without.",
-        "Kosson et al. 2024, arXiv:2410.23922 (GPT-2, which is Pre-LN); beside it, that Pre-LN trains "
-        "without, Xiong et al. 2020, "
-        "arXiv:2002.04745, abstract",
+        "Kosson et al. 2024, arXiv:2410.23922 (GPT-2, which is Pre-LN); beside it, that Pre-LN "
+        "trains without, Xiong et al. 2020, arXiv:2002.04745, abstract",
         {
             "warm": {"label": "Pre-LN, warm-up", "scheme": "pre", "lr": EIGHT_RATES["pre"], **EIGHT},
             "bare": {"label": "Pre-LN, no warm-up", "scheme": "pre", "lr": "0.0045,0.007,0.01,0.015,0.022",
@@ -192,16 +188,15 @@ CLAIMS = (
             Part("At a rate of 0.015 it ends lower with warm-up", Less("warm_high", "bare_high", SMALL),
                  control=True),
         ),
-        "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, a rate that falls to 0. "
-        "With "
-        "24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at {bare} ({bare_rate}), "
-        "each at the rate that is best on the other seeds; at a rate of 0.015 at {warm_high} and "
-        "{bare_high}. At 0.007, the third rate that both have, it is undecided. That it trains "
-        "without warm-up is claim C5, on the Markov task.",
+        "Held-out loss on prose, 8 blocks, PyTorch's initialisation, 240 steps, a rate that falls "
+        "to 0. With 24 steps of warm-up Pre-LN ends at {warm} (rate {warm_rate}) and without at "
+        "{bare} ({bare_rate}), each at the rate that is best on the other seeds; at a rate of "
+        "0.015 at {warm_high} and {bare_high}. At 0.007, the third rate that both have, it is "
+        "undecided. That it trains without warm-up is claim C5, on the Markov task.",
         Curve("lr", HELD_OUT, log_y=False),
         seeds=6,
-        changed="Without warm-up the best rate was the highest one tried, so that a higher one was tried "
-        "after a first result.",
+        changed="Without warm-up the best rate was the highest one tried, so that a higher one was "
+        "tried after a first result.",
         question="warmup",
         finding=(
             "tt",
@@ -238,22 +233,21 @@ CLAIMS = (
                  control=True),
         ),
         "Post-LN, 8 blocks, Xavier, 240 steps. At a rate of 0.003 its loss, where one above chance "
-        "counts as chance, is {bare_3} "
-        "with a cosine from the first step on, {constant} at a constant rate and {warm_3} with a cosine "
-        "after 60 steps of warm-up. At the rates with the best mean over the other seeds the held-out "
-        "losses are "
-        "{bare} without warm-up (rate {bare_rate}) and {warm} with it ({warm_rate}). The duel "
-        "shows a rate of 0.003 for both.",
+        "counts as chance, is {bare_3} with a cosine from the first step on, {constant} at a "
+        "constant rate and {warm_3} with a cosine after 60 steps of warm-up. At the rates with the "
+        "best mean over the other seeds the held-out losses are {bare} without warm-up (rate "
+        "{bare_rate}) and {warm} with it ({warm_rate}). The duel shows a rate of 0.003 for both.",
         Curve("lr", FINAL, log_y=False),
-        changed="The best rates were the lowest ones tried, so that lower ones were tried after a first "
-        "result.",
+        changed="The best rates were the lowest ones tried, so that lower ones were tried after a "
+        "first result.",
         open_=(("bare", {"lr": 0.003}), ("warm", {"lr": 0.003})),
         question="warmup",
         finding=(
             "ffut",
-            "Post-LN with 8 blocks at 0.003 trains with a cosine after warm-up, at {warm_3}. With a cosine "
-            "from the first step on it does not in most seeds: near chance, or above it. At the rates "
-            "with the best mean the held-out losses are {warm} with warm-up and {bare} without.",
+            "Post-LN with 8 blocks at 0.003 trains with a cosine after warm-up, at {warm_3}. With "
+            "a cosine from the first step on it does not in most seeds: near chance, or above it. "
+            "At the rates with the best mean the held-out losses are {warm} with warm-up and "
+            "{bare} without.",
         ),
     ),
 )  # fmt: skip
