@@ -199,15 +199,14 @@ class Rewired(nn.Module):
     norms, gains, constants   those of the placement, by sublayer and slot as in "0_norm_in"
     spare      the norms without a slot, so that moving back gives them back
     told       what the model's own norms compute, for new ones
-    scheme     key of the placement that it has now; `first_scheme` of the model's own
+    first_scheme   key of the model's own placement
     end_path, starts_path   the model's own norms at the ends of the stack, where it has some
     starts_normed   whether the model has a norm on its embedding
     """
 
     def __init__(self, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme) -> None:
         super().__init__()
-        self.stream, self.told, self.scheme = stream, told, scheme.key
-        self.first_scheme = scheme.key
+        self.stream, self.told, self.first_scheme = stream, told, scheme.key
         self.end_path: str | None = None
         self.starts_path: str | None = None
         self.starts_normed = False
@@ -218,10 +217,6 @@ class Rewired(nn.Module):
         self.entered: Tensor | None = None
         self.given: dict[int, Tensor] = {}
         self.fork: Tensor | None = None
-
-    def take(self, name: str, module: nn.Module) -> None:
-        """Keep a norm of the block until it has a slot."""
-        self.spare[name] = module
 
     def place(
         self, scheme: Scheme, block: int, depth: int, make: Callable[[int], nn.Module] | None
@@ -239,7 +234,6 @@ class Rewired(nn.Module):
                     self.norms[name] = self.spare.pop(name, None) or self.new(make, first)
             for slot in GAINS:
                 self._gain(f"{number}_{slot}", getattr(slots, slot))
-        self.scheme = scheme.key
 
     def new(self, make: Callable[[int], nn.Module] | None, first: float = 1.0) -> nn.Module:
         """A new norm of the model's class, with fresh values. Raises MoveError."""
@@ -415,7 +409,7 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
         rewired = Rewired(each.stream, told, scheme)
         for sublayer, part in enumerate(parts[number]):
             for slot, path in part.slots.items():
-                rewired.take(f"{sublayer}_{slot}", block.get_submodule(path))
+                rewired.spare[f"{sublayer}_{slot}"] = block.get_submodule(path)
         for sublayer, part in enumerate(parts[number]):
             _patch(block, part, rewired, sublayer)
         block.rewired = rewired
