@@ -1086,8 +1086,9 @@ class _Follow(TorchFunctionMode):
         last = self.ends.get(id(each.blocks[-1]))
         final = None
         if last is not None:
-            every = (s for s in self.outer.values() if isinstance(s, Normed))
-            final = next((s for s in every if _reads(s.of, last)), None)
+            every = (s for s in self.outer.values() if isinstance(s, Normed) and _reads(s.of, last))
+            # The module, not the function that it calls, which is seen before it.
+            final = min(every, key=lambda s: s.name not in self.known, default=None)
         if final is not None:
             each.final_norm = final.name
             used = any(part is final for result in self.results for part in sources(result))

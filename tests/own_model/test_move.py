@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import pytest
 import torch
 from crossing_kit import case
 from own_model_kit import exported, hugging
 
 import normviz
+from normviz.catalog.norms.length_torch import ScaleNorm
 from normviz.own_model import MoveError, duel, inspect, movable
 from normviz.runs.store import Store
 
@@ -147,3 +151,45 @@ def test_a_lane_of_a_duel_ends_with_the_first_loss_that_is_no_number() -> None:
         optimizer=lambda p: torch.optim.SGD(p, **rate),
     ).results  # fmt: skip
     assert len(it.losses) < 9 and it.status == "diverged"
+
+
+class Block(torch.nn.Module):
+    """Pre-LN with the norm that is given."""
+
+    def __init__(self, norm: Callable[[], torch.nn.Module]) -> None:
+        super().__init__()
+        self.first, self.second = norm(), norm()
+        self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        self.ffn = torch.nn.Sequential(
+            torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 16)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        u = self.first(x)
+        x = x + self.attention(u, u, u, need_weights=False)[0]
+        return x + self.ffn(self.second(x))
+
+
+class Small(torch.nn.Module):
+    def __init__(self, norm: Callable[[], torch.nn.Module]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens = torch.nn.Embedding(50, 16)
+        self.blocks = torch.nn.ModuleList(Block(norm) for _ in range(3))
+        self.norm = norm()
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+
+LAYERNORM = functools.partial(torch.nn.LayerNorm, 16)
+
+
+def test_a_final_norm_that_calls_a_function_is_not_doubled() -> None:
+    """A ScaleNorm calls `normalize`; what is named is the module."""
+    model = Small(functools.partial(ScaleNorm, 16, 1e-5))
+    assert inspect(model).main.final_norm == "norm"
+    assert "final_norm" not in normviz.move(model, "sandwich").blocks[-1].rewired.norms
