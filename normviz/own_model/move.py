@@ -204,8 +204,11 @@ class Rewired(nn.Module):
     starts_normed   whether the model has a norm on its embedding
     """
 
-    def __init__(self, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme) -> None:
+    def __init__(
+        self, block: nn.Module, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme
+    ) -> None:
         super().__init__()
+        vars(self)["block"] = block  # not a child: it is the parent
         self.stream, self.told, self.first_scheme = stream, told, scheme.key
         self.end_path: str | None = None
         self.starts_path: str | None = None
@@ -217,6 +220,12 @@ class Rewired(nn.Module):
         self.entered: Tensor | None = None
         self.given: dict[int, Tensor] = {}
         self.fork: Tensor | None = None
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rewired:
+        """Norms without a slot also follow the model to another dtype or device."""
+        for norm in self.spare.values():
+            norm._apply(fn, recurse)
+        return super()._apply(fn, recurse)
 
     def place(
         self, scheme: Scheme, block: int, depth: int, make: Callable[[int], nn.Module] | None
@@ -235,21 +244,28 @@ class Rewired(nn.Module):
             for slot in GAINS:
                 self._gain(f"{number}_{slot}", getattr(slots, slot))
 
+    def like(self) -> Tensor:
+        """A tensor of the dtype and the device that new norms and gains get: those of the block."""
+        floating = (p for p in vars(self)["block"].parameters() if p.is_floating_point())
+        return next(floating, torch.empty(0))
+
     def new(self, make: Callable[[int], nn.Module] | None, first: float = 1.0) -> nn.Module:
         """A new norm of the model's class, with fresh values. Raises MoveError."""
         if make is not None:
-            return make(self.stream.width)
+            return make(self.stream.width).to(self.like())
         every = [*self.norms.values(), *self.spare.values()]
         if not every or self.told is None:
             raise MoveError(
                 "the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm"
             )
         copy = deepcopy(every[0])
-        scale = self.told.scale
+        scale, gain = self.told.scale, self.told.gain
+        if gain in ("number", "1 + number"):
+            first /= self.told.size  # a ScaleNorm's number is a length, sqrt(d) of a unit RMS
         with torch.no_grad():
             for name, p in copy.named_parameters():
                 if name == scale:
-                    p.fill_(first - 1 if self.told.gain == "1 + w" else first)
+                    p.fill_(first - gain.startswith("1 +"))
                 elif p.numel() > 1:
                     p.zero_()
         return copy
@@ -257,7 +273,6 @@ class Rewired(nn.Module):
     def _gain(self, name: str, gain: Gain) -> None:
         if gain.is_zero if name.endswith("block_gain") else gain.is_one:
             return
-        device = next((p.device for p in self.norms.parameters()), None)
         if not gain.learned:
             self.constants[name] = gain.value
         elif gain.learned == "block" and name.startswith("1"):
@@ -265,7 +280,7 @@ class Rewired(nn.Module):
         else:
             size = self.stream.width if gain.learned == "channel" else 1
             value = gain.value * (self.stream.width**0.5 if gain.unit == "sqrt(d)" else 1)
-            self.gains[name] = nn.Parameter(torch.full((size,), value, device=device))
+            self.gains[name] = nn.Parameter(self.like().new_full((size,), value))
 
     # While the block runs.
 
@@ -406,7 +421,7 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     for number, block in enumerate(each.stack.blocks):
         first = next((n for p in parts[number] for n in p.slots.values()), None)
         told = traced.trace.norms.get(f"{each.stack.inside(number)}{first}")
-        rewired = Rewired(each.stream, told, scheme)
+        rewired = Rewired(block, each.stream, told, scheme)
         for sublayer, part in enumerate(parts[number]):
             for slot, path in part.slots.items():
                 rewired.spare[f"{sublayer}_{slot}"] = block.get_submodule(path)
