@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Gain, Place, Scheme, Slots
+from ..catalog.scheme import BRANCHES, Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
 from .norms import ProbedNorm
@@ -28,7 +28,6 @@ SLOTS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main")
 GAINS = ("stream_gain", "input_gain", "skip_gain", "branch_gain", "main_gain", "block_gain")
 KNOWN = {*SLOTS, *GAINS, "gamma_in", "gamma_out"}
 """Slots of a record that a model of one's own can get; the others reach into its branches."""
-BRANCHES = ("attention", "ffn")
 
 
 class MoveError(ValueError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Gain, Place, Scheme, Slots
+from ..catalog.scheme import BRANCHES, Gain, Place, Scheme, Slots
 from .judge import Sublayer, Undecided, placement
 from .placement import (
     LENGTH,
@@ -167,7 +167,7 @@ def block_of(key: str, block: int, depth: int) -> Symbol:
     scheme, x = SCHEMES[key], Stream()
     result: Symbol = x
     shared: Symbol | None = None
-    for number, branch in enumerate(("attention", "ffn")):
+    for number, branch in enumerate(BRANCHES):
         slots = scheme.slots(Place(block, depth, branch))
         result, shared = _sublayer(result, x, slots, number, block, shared)
     return result
