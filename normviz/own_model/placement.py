@@ -96,7 +96,6 @@ class BlockTrace:
     """
 
     number: int
-    kind: str
     module: int = 0
     result: Symbol = field(default_factory=Stream)
     before: Symbol | None = None
@@ -191,20 +190,19 @@ def trace(
     model: nn.Module,
     run: Callable[[], object],
     stacks: Iterable[stack.Stack],
-    known: dict[str, norms.ProbedNorm] | None = None,
 ) -> Trace:
     """Follow a forward pass. `run` calls the model on a small input.
 
-    `known` are norms by path, where the model on the meta device has lost its values. The model's state,
-    mode and random generators stay as they are. Raises Untraced.
+    The model's state, mode and random generators stay as they are. Raises Untraced.
     """
     traces = [StackTrace(each, twins=twins_of(each)) for each in stacks]
+    known = dict[str, norms.ProbedNorm]()
     with _prepared(model, [each.stack for each in traces]) as hidden, ExitStack() as after:
         for each in traces:
             after.callback(_spare(each))
             for block in set(each.stack.blocks):
                 after.callback(_through_hooks(block))
-        error = _plain(model, run, traces, known := dict(known or {}))
+        error = _plain(model, run, traces, known)
         if not any(each.runs for each in traces):
             raise Untraced(
                 f"no block of {type(model).__name__} ran on a small input: {error}; give an input that the "
@@ -714,7 +712,7 @@ class _Follow(TorchFunctionMode):
             self.ran.add(self.names[module])
             number = len(each.blocks)
             own = each.stack.blocks.index(module)
-            trace = BlockTrace(number, type(module).__name__, own)
+            trace = BlockTrace(number, own)
             entering = stream.entering(args, kwargs)
             if entering is not None:
                 trace.before = self.scope.get(id(entering), Made(()))
