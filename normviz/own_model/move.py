@@ -7,8 +7,7 @@ the new placement says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from types import MethodType
@@ -466,20 +465,9 @@ def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
     if x is None:
         x = next(t for _, t in stack.arguments(args, kwargs))
     rewired.begin(x)
-    with _no_shortcut():
+    with placement.no_shortcut():
         result = type(block).forward(block, *args, **kwargs)
     return _with(result, rewired.stream.part, rewired.end())
-
-
-@contextmanager
-def _no_shortcut() -> Iterator[None]:
-    """Let torch's encoder layers call their modules: in evaluation they may pass them by."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _with(result: Any, part: Any, x: Tensor) -> Any:

@@ -339,14 +339,13 @@ def _fresh(value: Any) -> Any:
 def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[str]]:
     """Evaluation mode without gradients; on the meta device with modules that may fail. Yields the paths
     of those that did."""
-    training = {module: module.training for module in model.modules()}
     hidden: list[str] = []
-    fast = torch.backends.mha.get_fastpath_enabled()
-    with ExitStack() as after:
-        after.enter_context(torch.random.fork_rng(devices=devices(model)))
-        after.enter_context(torch.no_grad())
-        torch.backends.mha.set_fastpath_enabled(False)
-        model.eval()
+    with (
+        torch.random.fork_rng(devices=devices(model)),
+        torch.no_grad(),
+        no_shortcut(),
+        evaluating(model),
+    ):
         blocks = {block for each in stacks for block in each.blocks}
         whole = {
             n
@@ -363,9 +362,29 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
         finally:
             for undo in guarded:
                 undo()
-            for module, mode in training.items():
-                module.training = mode
-            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode; each module's own mode afterwards."""
+    training = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in training.items():
+            module.training = mode
+
+
+@contextmanager
+def no_shortcut() -> Iterator[None]:
+    """Let torch's encoder layers call their modules: in evaluation they may pass them by."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _may_hide(module: nn.Module) -> bool:
