@@ -150,7 +150,7 @@ def _ends(scheme: Scheme) -> tuple[bool, bool]:
 
 @cache
 def _one_stream() -> tuple[Scheme, ...]:
-    return tuple(sorted((s for s in SCHEMES if s.streams == "one"), key=lambda s: s.order))
+    return tuple(s for s in SCHEMES if s.streams == "one")
 
 
 @cache
@@ -314,10 +314,9 @@ class _Writer:
         return "N" + "'" * known.index(name) + f"({of})"
 
     def factor(self, by: str, number: bool) -> str:
-        try:
-            return f"{float(by):.4g}"
-        except ValueError:
-            return f"[{by.removeprefix('1/')} {'number' if number else 'vector'}]"
+        if (value := as_number(by)) is not None:
+            return f"{value:.4g}"
+        return f"[{by.removeprefix('1/')} {'number' if number else 'vector'}]"
 
     def branch(self, symbol: Symbol) -> str:
         seen: set[int] = set()
