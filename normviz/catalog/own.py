@@ -351,7 +351,7 @@ def _constants(words: Words) -> Iterator[Constant]:
         elif len(amounts) == 2 and alike and amounts[0].of:
             yield Constant(name, symbol, amounts[0].latex, amounts[0].code)
     if isinstance(weights := words.get((None, WEIGHTS)), Amount):
-        yield Constant(WEIGHTS, r"\beta", weights.latex, weights.code)
+        yield Constant(WEIGHTS, r"\beta", weights.latex)
 
 
 USUAL: dict[str, Gain] = {name: getattr(Slots(), name) for name in GAINS}
