@@ -128,6 +128,14 @@ RECURRENT = {
     "loops": "its layers share nothing",
     **NO_PATCHES,
 }
+UNROLLED: Values = {
+    "scheme": "pre_activation",
+    "task": "digits",
+    "seq_len": 64,
+    "depth": 1,
+    "batch": 32,
+}
+"""What is usual of a recurrent net."""
 OF_STACKS = (
     "grad_w2",
     "branch_ratio",
@@ -294,13 +302,7 @@ FAMILIES: Registry[Family] = Registry(
             "long, with the same weights at each time step.",
             "Elman 1990; with a norm " + BA,
             (*TOKENS, "digits"),
-            usual={
-                "scheme": "pre_activation",
-                "task": "digits",
-                "seq_len": 64,
-                "depth": 1,
-                "batch": 32,
-            },
+            usual=UNROLLED,
             lacks=RECURRENT,
             rules=CELL,
             kind="recurrent net",
@@ -315,13 +317,7 @@ FAMILIES: Registry[Family] = Registry(
             "A recurrent net whose gates decide what a cell keeps: c = f c + i g, h = o tanh(c).",
             "Hochreiter and Schmidhuber 1997; with a norm " + BA,
             (*TOKENS, "digits"),
-            usual={
-                "scheme": "pre_activation",
-                "task": "digits",
-                "seq_len": 64,
-                "depth": 1,
-                "batch": 32,
-            },
+            usual=UNROLLED,
             lacks=RECURRENT,
             rules=CELL,
             kind="LSTM",

@@ -21,8 +21,9 @@ class InitRecord:
     """An initialisation: its distributions in one sentence, its source, and as code.
 
     `draws` has a `Draw` of `normviz.model.init` for each role, as an expression of the model's sizes: D
-    channels, HIDDEN in an FFN, L blocks, V symbols, and the `shape` [outputs, inputs] of the matrix. A role
-    that it does not name starts at 0.
+    channels, HIDDEN in an FFN, L blocks, V symbols, and the `shape` [outputs, inputs] of the matrix.
+    `inputs.weight` is drawn as `tokens.weight`, over sqrt(inputs). Any other role that it does not name
+    starts at 0.
     """
 
     key: str

@@ -30,8 +30,6 @@ def differences() -> dict[str, dict[str, float]]:
 # The census of real models.
 
 TABLE = Path(__file__).with_name("models.json")
-OWN_LABELS = {"layernorm_1p": "LayerNorm, 1 + scale"}
-"""Labels of norms that the catalogue does not have."""
 UNTOLD = "could not be told"
 TITLES = ("Placement", "Norm", "Final norm", "QK-norm", "Embedding norm")
 """Titles of `Model.words`, in the same order."""
@@ -55,7 +53,7 @@ class Model:
     kind       of LANGUAGE or OTHERS, by the library's lists; a decoder has no list as encoder
     layer      class of the block that was followed
     placement  key of a placement of the catalogue
-    norm       key of a norm, or layernorm_1p; None also where a layer has several kinds
+    norm       key of a norm; None also where a layer has several kinds
     final_norm, qk_norm   yes or no; none, head or full
     embed_norm yes or no: whether a norm acts on the embedding before the first block
     settings   values of the configuration that change these, and to what; read from the code
@@ -86,7 +84,7 @@ class Model:
         """Labels of placement, norm, final norm, QK-norm and norm on the embedding."""
         return (
             SCHEMES.label(self.placement) if self.placement else UNTOLD,
-            OWN_LABELS.get(self.norm, "") or NORMS.label(self.norm) if self.norm else UNTOLD,
+            NORMS.label(self.norm) if self.norm else UNTOLD,
             self.final_norm or UNTOLD,
             QK_LABELS[self.qk_norm],
             self.embed_norm or UNTOLD,

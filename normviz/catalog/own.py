@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from .registry import cut, meant
 from .scheme import (
@@ -351,7 +351,7 @@ def _constants(words: Words) -> Iterator[Constant]:
         elif len(amounts) == 2 and alike and amounts[0].of:
             yield Constant(name, symbol, amounts[0].latex, amounts[0].code)
     if isinstance(weights := words.get((None, WEIGHTS)), Amount):
-        yield Constant(WEIGHTS, r"\beta", weights.latex, weights.code)
+        yield Constant(WEIGHTS, r"\beta", weights.latex)
 
 
 USUAL: dict[str, Gain] = {name: getattr(Slots(), name) for name in GAINS}
@@ -381,7 +381,7 @@ def _named(branch: Branch | None, name: str) -> str:
 
 DEPTHS = (1, 2, 5, 12, 24, 48)
 """Depths at which placements are compared."""
-MATRICES: tuple[Matrix, ...] = ("query_key", "value", "out", "up", "down")
+MATRICES: tuple[Matrix, ...] = get_args(Matrix)
 FORMULAS = tuple(
     Amount(number, of, power)
     for of in "Lb"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import SCHEMES
-from .scheme import Place, Scheme, Slots
+from .scheme import BRANCHES, Place, Scheme, Slots
 
 GAINS = tuple(f.name for f in fields(Slots) if f.type == "Gain")
 
@@ -60,7 +60,7 @@ def _patterns(scheme: Scheme, depth: int) -> tuple[Blocks, ...]:
     ranges = list[Blocks]()
     named = frozenset(c.gain for c in scheme.constants)
     for b in range(1, depth + 1):
-        at, ff = (scheme.slots(Place(b, depth, branch)) for branch in ("attention", "ffn"))
+        at, ff = (scheme.slots(Place(b, depth, branch)) for branch in BRANCHES)
         if ranges and all(
             shape(x, named) == shape(y, named)
             for x, y in ((ranges[-1].attention, at), (ranges[-1].ffn, ff))

@@ -201,9 +201,7 @@ h = read[..., 1:, :] + write[..., None] * f[..., None, :]""",
             mixes=True,
             drawn="four mixed copies",
             sentence=FOUR,
-            learns=lambda m: (
-                [("mixtures of copies", (4 * m.width + 1) * (2 * 4 + 4 * 4) + 3)] * 2 * m.depth
-            ),
+            learns=of_copies(16),
             code=Code(
                 norms=("in",),
                 init="""for name in ("attention", "ffn"):

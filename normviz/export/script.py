@@ -14,7 +14,7 @@ from textwrap import fill, wrap
 from ..catalog import FAMILIES, INITS, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ..catalog.choices import GATED
 from ..catalog.inits import MATRICES, OF_NORMS
-from ..catalog.scheme import Gain, Matrix, Place, Slots, plain
+from ..catalog.scheme import BRANCHES, Gain, Matrix, Place, Slots, plain
 from ..catalog.tasks import COPIED, ENTRIES
 from ..config import RunConfig, engine_of
 from ..lessons.anatomy import classes, sizes
@@ -340,7 +340,7 @@ def roles(c: RunConfig) -> dict[str, str]:
         endings |= {f"{name}.weight": f"{role}.weight" for name, role in maps}
         endings |= {f"{name}.bias": f"{role}.bias" for name, role in maps}
         for gate in STREAMS[SCHEMES[c.scheme].streams].matrices:
-            endings |= {f"{branch}_{gate}.weight": "gate.weight" for branch in ("attention", "ffn")}
+            endings |= {f"{branch}_{gate}.weight": "gate.weight" for branch in BRANCHES}
     if reads == "inputs":
         endings["inputs.bias"] = "inputs.bias"
     return endings
@@ -463,7 +463,7 @@ def is_profiled(c: RunConfig) -> bool:
     if c.scheme not in SCHEMES or not SCHEMES[c.scheme].profiled:
         return False
     scheme = SCHEMES[c.scheme]
-    places = (Place(b, c.depth, f) for b in range(1, c.depth + 1) for f in ("attention", "ffn"))
+    places = (Place(b, c.depth, f) for b in range(1, c.depth + 1) for f in BRANCHES)
     alike = all(scheme.slots(place) == PROFILED for place in places)
     if not alike or scheme.streams != "one" or scheme.embed_norm or c.family != "decoder":
         raise ValueError(

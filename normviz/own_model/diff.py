@@ -187,7 +187,6 @@ def _recorded(side: _Side, args: tuple, kwargs: dict) -> list[tuple[Tensor, Tens
     """The stream that leaves each block, and the gradient at it, in float32, in evaluation mode."""
     where, streams = side.each.stream, list[Tensor]()
     assert where is not None
-    modes = {module: module.training for module in side.model.modules()}
 
     def keep(_: nn.Module, __: tuple, result: Any) -> None:
         leaving = where.leaving(result)
@@ -200,14 +199,12 @@ def _recorded(side: _Side, args: tuple, kwargs: dict) -> list[tuple[Tensor, Tens
     with ExitStack() as after, torch.enable_grad(), torch.random.fork_rng(devices=[]):
         for block in dict.fromkeys(side.each.stack.blocks):
             after.callback(block.register_forward_hook(keep).remove)
-        side.model.eval()
+        after.enter_context(placement.evaluating(side.model))
         try:
             result = side.model(*args, **kwargs)
             outputs = [t for _, t in stack.results(result) if t.requires_grad]
             outputs[0].float().square().mean().backward()
         finally:
-            for module, mode in modes.items():
-                module.training = mode
             for p, grad in before.items():
                 p.grad = grad
     return [(x.detach().float(), x.grad.float() if x.grad is not None else None) for x in streams]

@@ -235,18 +235,17 @@ def _output(subject: Subject) -> Tensor | None:
     """The model's first output on the small input, in evaluation mode; None where it has no values."""
     if any(p.is_meta for p in subject.parameters.values()):
         return None
-    modes = {module: module.training for module in subject.model.modules()}
+    devices = placement.devices(subject.model)
     try:
-        devices = placement.devices(subject.model)
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=devices),
+            placement.evaluating(subject.model),
+        ):
             torch.manual_seed(0)
-            subject.model.eval()
             return next((t for _, t in stack.results(subject.traced.run())), None)
     except Exception:  # whatever a stranger's code raises after its blocks
         return None
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 def _shared(subject: Subject) -> Iterator[Finding]:

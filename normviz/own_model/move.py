@@ -7,8 +7,7 @@ the new placement says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from types import MethodType
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Gain, Place, Scheme, Slots
+from ..catalog.scheme import BRANCHES, Gain, Place, Scheme, Slots
 from . import placement, scheme_of, source, stack
 from .anatomy import trace_model
 from .norms import ProbedNorm
@@ -28,7 +27,6 @@ SLOTS = ("norm_fork", "norm_in", "norm_out", "norm_skip", "norm_main")
 GAINS = ("stream_gain", "input_gain", "skip_gain", "branch_gain", "main_gain", "block_gain")
 KNOWN = {*SLOTS, *GAINS, "gamma_in", "gamma_out"}
 """Slots of a record that a model of one's own can get; the others reach into its branches."""
-BRANCHES = ("attention", "ffn")
 
 
 class MoveError(ValueError):
@@ -199,15 +197,17 @@ class Rewired(nn.Module):
     norms, gains, constants   those of the placement, by sublayer and slot as in "0_norm_in"
     spare      the norms without a slot, so that moving back gives them back
     told       what the model's own norms compute, for new ones
-    scheme     key of the placement that it has now; `first_scheme` of the model's own
+    first_scheme   key of the model's own placement
     end_path, starts_path   the model's own norms at the ends of the stack, where it has some
     starts_normed   whether the model has a norm on its embedding
     """
 
-    def __init__(self, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme) -> None:
+    def __init__(
+        self, block: nn.Module, stream: stack.Stream, told: ProbedNorm | None, scheme: Scheme
+    ) -> None:
         super().__init__()
-        self.stream, self.told, self.scheme = stream, told, scheme.key
-        self.first_scheme = scheme.key
+        vars(self)["block"] = block  # not a child: it is the parent
+        self.stream, self.told, self.first_scheme = stream, told, scheme.key
         self.end_path: str | None = None
         self.starts_path: str | None = None
         self.starts_normed = False
@@ -219,9 +219,11 @@ class Rewired(nn.Module):
         self.given: dict[int, Tensor] = {}
         self.fork: Tensor | None = None
 
-    def take(self, name: str, module: nn.Module) -> None:
-        """Keep a norm of the block until it has a slot."""
-        self.spare[name] = module
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rewired:
+        """Norms without a slot also follow the model to another dtype or device."""
+        for norm in self.spare.values():
+            norm._apply(fn, recurse)
+        return super()._apply(fn, recurse)
 
     def place(
         self, scheme: Scheme, block: int, depth: int, make: Callable[[int], nn.Module] | None
@@ -239,23 +241,29 @@ class Rewired(nn.Module):
                     self.norms[name] = self.spare.pop(name, None) or self.new(make, first)
             for slot in GAINS:
                 self._gain(f"{number}_{slot}", getattr(slots, slot))
-        self.scheme = scheme.key
+
+    def like(self) -> Tensor:
+        """A tensor of the dtype and the device that new norms and gains get: those of the block."""
+        floating = (p for p in vars(self)["block"].parameters() if p.is_floating_point())
+        return next(floating, torch.empty(0))
 
     def new(self, make: Callable[[int], nn.Module] | None, first: float = 1.0) -> nn.Module:
         """A new norm of the model's class, with fresh values. Raises MoveError."""
         if make is not None:
-            return make(self.stream.width)
+            return make(self.stream.width).to(self.like())
         every = [*self.norms.values(), *self.spare.values()]
         if not every or self.told is None:
             raise MoveError(
                 "the model has no norm on its stream to copy: give norm=torch.nn.LayerNorm"
             )
         copy = deepcopy(every[0])
-        scale = self.told.scale
+        scale, gain = self.told.scale, self.told.gain
+        if gain in ("number", "1 + number"):
+            first /= self.told.size  # a ScaleNorm's number is a length, sqrt(d) of a unit RMS
         with torch.no_grad():
             for name, p in copy.named_parameters():
                 if name == scale:
-                    p.fill_(first - 1 if self.told.gain == "1 + w" else first)
+                    p.fill_(first - gain.startswith("1 +"))
                 elif p.numel() > 1:
                     p.zero_()
         return copy
@@ -263,7 +271,6 @@ class Rewired(nn.Module):
     def _gain(self, name: str, gain: Gain) -> None:
         if gain.is_zero if name.endswith("block_gain") else gain.is_one:
             return
-        device = next((p.device for p in self.norms.parameters()), None)
         if not gain.learned:
             self.constants[name] = gain.value
         elif gain.learned == "block" and name.startswith("1"):
@@ -271,7 +278,7 @@ class Rewired(nn.Module):
         else:
             size = self.stream.width if gain.learned == "channel" else 1
             value = gain.value * (self.stream.width**0.5 if gain.unit == "sqrt(d)" else 1)
-            self.gains[name] = nn.Parameter(torch.full((size,), value, device=device))
+            self.gains[name] = nn.Parameter(self.like().new_full((size,), value))
 
     # While the block runs.
 
@@ -412,10 +419,10 @@ def _rewire(model: nn.Module, traced: Found, scheme: Scheme) -> list[Rewired]:
     for number, block in enumerate(each.stack.blocks):
         first = next((n for p in parts[number] for n in p.slots.values()), None)
         told = traced.trace.norms.get(f"{each.stack.inside(number)}{first}")
-        rewired = Rewired(each.stream, told, scheme)
+        rewired = Rewired(block, each.stream, told, scheme)
         for sublayer, part in enumerate(parts[number]):
             for slot, path in part.slots.items():
-                rewired.take(f"{sublayer}_{slot}", block.get_submodule(path))
+                rewired.spare[f"{sublayer}_{slot}"] = block.get_submodule(path)
         for sublayer, part in enumerate(parts[number]):
             _patch(block, part, rewired, sublayer)
         block.rewired = rewired
@@ -458,20 +465,9 @@ def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
     if x is None:
         x = next(t for _, t in stack.arguments(args, kwargs))
     rewired.begin(x)
-    with _no_shortcut():
+    with placement.no_shortcut():
         result = type(block).forward(block, *args, **kwargs)
     return _with(result, rewired.stream.part, rewired.end())
-
-
-@contextmanager
-def _no_shortcut() -> Iterator[None]:
-    """Let torch's encoder layers call their modules: in evaluation they may pass them by."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _with(result: Any, part: Any, x: Tensor) -> Any:

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from ..catalog import NORMS
-from ..catalog.models import OWN_LABELS
 from .stack import channel_axis
 
 Gain = Literal["none", "gamma", "1 + w", "number", "1 + number", "unknown"]
@@ -72,7 +71,7 @@ class ProbedNorm:
         if self.key is None:
             centred = "that centres" if self.centres else "without centring"
             return f"a norm {centred} over each {self.over}, not in the catalogue"
-        return OWN_LABELS.get(self.key, "") or NORMS.label(self.key)
+        return NORMS.label(self.key)
 
 
 def tell(

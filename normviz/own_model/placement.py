@@ -96,7 +96,6 @@ class BlockTrace:
     """
 
     number: int
-    kind: str
     module: int = 0
     result: Symbol = field(default_factory=Stream)
     before: Symbol | None = None
@@ -191,20 +190,19 @@ def trace(
     model: nn.Module,
     run: Callable[[], object],
     stacks: Iterable[stack.Stack],
-    known: dict[str, norms.ProbedNorm] | None = None,
 ) -> Trace:
     """Follow a forward pass. `run` calls the model on a small input.
 
-    `known` are norms by path, where the model on the meta device has lost its values. The model's state,
-    mode and random generators stay as they are. Raises Untraced.
+    The model's state, mode and random generators stay as they are. Raises Untraced.
     """
     traces = [StackTrace(each, twins=twins_of(each)) for each in stacks]
+    known = dict[str, norms.ProbedNorm]()
     with _prepared(model, [each.stack for each in traces]) as hidden, ExitStack() as after:
         for each in traces:
             after.callback(_spare(each))
             for block in set(each.stack.blocks):
                 after.callback(_through_hooks(block))
-        error = _plain(model, run, traces, known := dict(known or {}))
+        error = _plain(model, run, traces, known)
         if not any(each.runs for each in traces):
             raise Untraced(
                 f"no block of {type(model).__name__} ran on a small input: {error}; give an input that the "
@@ -341,14 +339,13 @@ def _fresh(value: Any) -> Any:
 def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[str]]:
     """Evaluation mode without gradients; on the meta device with modules that may fail. Yields the paths
     of those that did."""
-    training = {module: module.training for module in model.modules()}
     hidden: list[str] = []
-    fast = torch.backends.mha.get_fastpath_enabled()
-    with ExitStack() as after:
-        after.enter_context(torch.random.fork_rng(devices=devices(model)))
-        after.enter_context(torch.no_grad())
-        torch.backends.mha.set_fastpath_enabled(False)
-        model.eval()
+    with (
+        torch.random.fork_rng(devices=devices(model)),
+        torch.no_grad(),
+        no_shortcut(),
+        evaluating(model),
+    ):
         blocks = {block for each in stacks for block in each.blocks}
         whole = {
             n
@@ -365,9 +362,29 @@ def _prepared(model: nn.Module, stacks: Iterable[stack.Stack]) -> Iterator[list[
         finally:
             for undo in guarded:
                 undo()
-            for module, mode in training.items():
-                module.training = mode
-            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode; each module's own mode afterwards."""
+    training = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in training.items():
+            module.training = mode
+
+
+@contextmanager
+def no_shortcut() -> Iterator[None]:
+    """Let torch's encoder layers call their modules: in evaluation they may pass them by."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _may_hide(module: nn.Module) -> bool:
@@ -714,7 +731,7 @@ class _Follow(TorchFunctionMode):
             self.ran.add(self.names[module])
             number = len(each.blocks)
             own = each.stack.blocks.index(module)
-            trace = BlockTrace(number, type(module).__name__, own)
+            trace = BlockTrace(number, own)
             entering = stream.entering(args, kwargs)
             if entering is not None:
                 trace.before = self.scope.get(id(entering), Made(()))
@@ -1086,8 +1103,9 @@ class _Follow(TorchFunctionMode):
         last = self.ends.get(id(each.blocks[-1]))
         final = None
         if last is not None:
-            every = (s for s in self.outer.values() if isinstance(s, Normed))
-            final = next((s for s in every if _reads(s.of, last)), None)
+            every = (s for s in self.outer.values() if isinstance(s, Normed) and _reads(s.of, last))
+            # The module, not the function that it calls, which is seen before it.
+            final = min(every, key=lambda s: s.name not in self.known, default=None)
         if final is not None:
             each.final_norm = final.name
             used = any(part is final for result in self.results for part in sources(result))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..catalog import SCHEMES
-from ..catalog.scheme import Gain, Place, Scheme, Slots
+from ..catalog.scheme import BRANCHES, Gain, Place, Scheme, Slots
 from .judge import Sublayer, Undecided, placement
 from .placement import (
     LENGTH,
@@ -150,7 +150,7 @@ def _ends(scheme: Scheme) -> tuple[bool, bool]:
 
 @cache
 def _one_stream() -> tuple[Scheme, ...]:
-    return tuple(sorted((s for s in SCHEMES if s.streams == "one"), key=lambda s: s.order))
+    return tuple(s for s in SCHEMES if s.streams == "one")
 
 
 @cache
@@ -167,7 +167,7 @@ def block_of(key: str, block: int, depth: int) -> Symbol:
     scheme, x = SCHEMES[key], Stream()
     result: Symbol = x
     shared: Symbol | None = None
-    for number, branch in enumerate(("attention", "ffn")):
+    for number, branch in enumerate(BRANCHES):
         slots = scheme.slots(Place(block, depth, branch))
         result, shared = _sublayer(result, x, slots, number, block, shared)
     return result
@@ -314,10 +314,9 @@ class _Writer:
         return "N" + "'" * known.index(name) + f"({of})"
 
     def factor(self, by: str, number: bool) -> str:
-        try:
-            return f"{float(by):.4g}"
-        except ValueError:
-            return f"[{by.removeprefix('1/')} {'number' if number else 'vector'}]"
+        if (value := as_number(by)) is not None:
+            return f"{value:.4g}"
+        return f"[{by.removeprefix('1/')} {'number' if number else 'vector'}]"
 
     def branch(self, symbol: Symbol) -> str:
         seen: set[int] = set()

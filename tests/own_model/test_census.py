@@ -22,7 +22,6 @@ from normviz.catalog.models import (
     DATA_FLOW,
     FIELDS,
     OTHERS,
-    OWN_LABELS,
     TABLE,
     TITLES,
     Model,
@@ -334,7 +333,7 @@ def test_other_models_are_in_no_count_of_language_models() -> None:
 def test_what_it_names_is_in_the_catalogue() -> None:
     for row in shipped().all:
         assert row.placement is None or row.placement in SCHEMES
-        assert row.norm is None or row.norm in NORMS or row.norm in OWN_LABELS
+        assert row.norm is None or row.norm in NORMS
         assert row.qk_norm in (None, "none") or row.qk_norm in QK_NORMS
         assert bool(row.placement) != bool(row.open) or row.placement, row
         assert row.placement or row.open, "what could not be told has a reason"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import pytest
 import torch
 from crossing_kit import case
 from own_model_kit import exported, hugging
 
 import normviz
+from normviz.catalog.norms.length_torch import ScaleNorm
 from normviz.own_model import MoveError, duel, inspect, movable
 from normviz.runs.store import Store
 
@@ -147,3 +151,85 @@ def test_a_lane_of_a_duel_ends_with_the_first_loss_that_is_no_number() -> None:
         optimizer=lambda p: torch.optim.SGD(p, **rate),
     ).results  # fmt: skip
     assert len(it.losses) < 9 and it.status == "diverged"
+
+
+class Block(torch.nn.Module):
+    """Pre-LN with the norm that is given."""
+
+    def __init__(self, norm: Callable[[], torch.nn.Module]) -> None:
+        super().__init__()
+        self.first, self.second = norm(), norm()
+        self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        self.ffn = torch.nn.Sequential(
+            torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 16)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        u = self.first(x)
+        x = x + self.attention(u, u, u, need_weights=False)[0]
+        return x + self.ffn(self.second(x))
+
+
+class Small(torch.nn.Module):
+    def __init__(self, norm: Callable[[], torch.nn.Module]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens = torch.nn.Embedding(50, 16)
+        self.blocks = torch.nn.ModuleList(Block(norm) for _ in range(3))
+        self.norm = norm()
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+
+LAYERNORM = functools.partial(torch.nn.LayerNorm, 16)
+
+
+@pytest.mark.parametrize("to", ["layerscale", "admin", "rezero"])
+def test_what_is_new_has_the_dtype_of_the_model(to: str) -> None:
+    """Also of a placement without norms, and of norms that somebody gives."""
+    model = Small(LAYERNORM).bfloat16()
+    moved = normviz.move(model, to)
+    assert {p.dtype for p in moved.parameters()} == {torch.bfloat16}
+    assert moved(TOKENS).dtype == torch.bfloat16
+    given = normviz.move(moved, "sandwich", norm=torch.nn.LayerNorm)
+    assert given(TOKENS).dtype == torch.bfloat16
+
+
+def test_norms_without_a_place_go_where_the_model_goes() -> None:
+    moved = normviz.move(normviz.move(Small(LAYERNORM), "rezero").bfloat16(), "pre")
+    assert {p.dtype for p in moved.parameters()} == {torch.bfloat16}
+
+
+def test_a_final_norm_that_calls_a_function_is_not_doubled() -> None:
+    """A ScaleNorm calls `normalize`; what is named is the module."""
+    model = Small(functools.partial(ScaleNorm, 16, 1e-5))
+    assert inspect(model).main.final_norm == "norm"
+    assert "final_norm" not in normviz.move(model, "sandwich").blocks[-1].rewired.norms
+
+
+class OnePlus(torch.nn.Module):
+    """A ScaleNorm whose number starts at 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (1 + self.scale) * x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+
+@pytest.mark.parametrize(
+    ("norm", "start"), [(functools.partial(ScaleNorm, 16, 1e-5), 4.0), (OnePlus, 0.0)]
+)
+def test_a_new_norm_with_one_number_starts_with_a_root_mean_square_of_1(
+    norm: Callable[[], torch.nn.Module], start: float
+) -> None:
+    moved = normviz.move(Small(norm), "sandwich")
+    every = [module for module in moved.modules() if type(module) in (ScaleNorm, OnePlus)]
+    assert len(every) == 13
+    for module in every:
+        assert module.scale.item() == pytest.approx(start, abs=1e-3)

@@ -65,7 +65,7 @@ class PowerNorm(nn.Module):
         used = own if self.passes <= WARMUP else self.power.clone()
         z = _Power.apply(x, used, own, self.lean, self.eps)
         if self.passes < WARMUP:
-            self.power.lerp_(own, 1 / self.passes)  # the plain mean of all passes so far
+            self.power.lerp_(own, 1 / self.passes)  # and again below: from pass 2 on no plain mean
         self.power.lerp_(own, 1 - DECAY)
         return z
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..norm import GAMMA, Learned, Norm
 
+RANK = 16
+"""Rows of the first matrix of GatedNorm's gate, whatever the width is."""
 RMSNORM = "Zhang and Sennrich 2019, arXiv:1910.07467"
 
 NORMS = (
@@ -115,8 +117,8 @@ NORMS = (
         code="GatedNorm({width}, {eps})",
         learns=(
             GAMMA,
-            Learned("narrow.weight", "W_1", "drawn", rank=16),
-            Learned("widen.weight", "W_2", "drawn", rank=16),
+            Learned("narrow.weight", "W_1", "drawn", rank=RANK),
+            Learned("widen.weight", "W_2", "drawn", rank=RANK),
         ),
         scale_invariant=True,
         tape=False,

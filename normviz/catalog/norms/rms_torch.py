@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .rms import RANK
+
 
 class RMSNorm1p(nn.Module):
     """RMSNorm scaled by 1 + offset, [..., d] to [..., d]; arXiv:2403.08295.
@@ -86,10 +88,6 @@ class SeeDNorm(nn.Module):
         lean = torch.tanh(x @ self.beta).unsqueeze(-1)
         scale = torch.addcmul(self.weight, lean, self.alpha)
         return scale * F.rms_norm(x, self.weight.shape, eps=self.eps)
-
-
-RANK = 16
-"""Rows of the gate's first matrix, whatever the width is."""
 
 
 class GatedNorm(nn.Module):

@@ -141,7 +141,7 @@ SCHEMES = (
         slots=norm_after_the_sum,
         final_norm=False,
         weight_gain=smaller_in_lower_blocks,
-        constants=(Constant("weight_gain", r"\beta", "1/(L - b + 1)", "1 / (L - b + 1)"),),
+        constants=(Constant("weight_gain", r"\beta", "1/(L - b + 1)"),),
     ),
     Scheme(
         key="branchnorm",

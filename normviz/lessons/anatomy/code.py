@@ -16,7 +16,7 @@ from functools import lru_cache
 from ...catalog import CELLS, FAMILIES, NORMS, PLACEMENTS, SCHEMES, STREAMS, TASKS
 from ...catalog.choices import GATED, Choice
 from ...catalog.patterns import Blocks, patterns
-from ...catalog.scheme import Branch, Gain, Scheme, Slots
+from ...catalog.scheme import BRANCHES, Branch, Gain, Scheme, Slots
 from ...catalog.setting import Spot
 from ...catalog.streams import Code
 from ...config import DEFAULTS, SETTINGS, RunConfig
@@ -375,8 +375,6 @@ def _weighted(lines: BlockLines, s: Slots, branch: Branch, f: str) -> tuple[str,
 
 
 # Blocks and models with several streams.
-
-BRANCHES = ("attention", "ffn")
 
 
 def block_and_model(config: RunConfig, streams: Code, final_norm: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...catalog import SCHEMES
 from ...catalog.patterns import Blocks, SubLines, each, patterns
-from ...catalog.scheme import Constant, Gain, Place, Scheme, Slots
+from ...catalog.scheme import BRANCHES, Constant, Gain, Place, Scheme, Slots
 
 
 def formula(key: str, depth: int) -> SubLines:
@@ -147,7 +147,7 @@ def _values(scheme: Scheme, c: Constant, group: Blocks, depth: int) -> list[Any]
     values = []
     if c.gain == "logit_gain":
         return ["learned"] if scheme.logit_gain.learned else [scheme.logit_gain.value]
-    for branch in ("attention", "ffn"):
+    for branch in BRANCHES:
         places = [Place(b, depth, branch) for b in range(group.first, group.last + 1)]
         if c.gain == "weight_gain":
             matrix = "value" if branch == "attention" else "up"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...catalog import NORMS, SCHEMES, STREAMS
 from ...catalog.choices import GATED
-from ...catalog.scheme import Gain, Place, Slots
+from ...catalog.scheme import BRANCHES, Gain, Place, Slots
 from ...catalog.streams import Piece, Size
 from ...config import RunConfig
 
@@ -54,7 +54,7 @@ def _pieces(config: RunConfig, vocabulary: int) -> Iterator[Piece]:
     if scheme.embed_norm:
         yield "norm on the embedding", _norm(config, config.width)
     for block in range(1, config.depth + 1):
-        at, ff = (scheme.slots(Place(block, config.depth, b)) for b in ("attention", "ffn"))
+        at, ff = (scheme.slots(Place(block, config.depth, b)) for b in BRANCHES)
         yield from _sublayer(config, at)
         yield from _inside_attention(config, at)
         yield from _sublayer(config, ff)
