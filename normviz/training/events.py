@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Writing:
 
     prompt: str
     text: str
-    looks: bytes = b""
+    looks: bytes = field(default=b"", repr=False)
 
     def dumps(self) -> str:
         """As JSON, which `loads` reads."""
@@ -93,7 +93,7 @@ class Step:
     loss: float
     lr: float
     grad_norm: float
-    layers: NDArray[np.float64] | None
+    layers: NDArray[np.float64] | None = field(repr=False)
     held_out: float | None = None
     logit_rms: float | None = None
     writing: Writing | None = None
