@@ -159,14 +159,11 @@ def _dropped(subject: Subject) -> Iterator[Finding]:
     for each, _ in subject.stacks:
         if each.ignored and each.final_norm in subject.modules:
             yield from _no_reader(subject, each.final_norm)
-        for number, block in enumerate(each.blocks):
-            read = block.norm_names
-            start = each.stack.inside(number)
-            for name in subject.traced.lines:
-                if name in read or not start or not name.startswith(start):
-                    continue
-                if name in subject.modules:
-                    yield from _no_reader(subject, name)
+        read = set().union(*(block.norm_names for block in each.blocks))
+        starts = tuple({each.stack.inside(block.module) for block in each.blocks} - {""})
+        for name in subject.traced.lines:
+            if name.startswith(starts) and name not in read and name in subject.modules:
+                yield from _no_reader(subject, name)
 
 
 def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
@@ -284,7 +281,7 @@ def _is_shared_whole(blocks: list[nn.Module]) -> bool:
 def _twice(subject: Subject) -> Iterator[Finding]:
     """A norm at two places of a block whose branches have matrices of their own."""
     for each, _ in subject.stacks:
-        for number, block in enumerate(each.blocks):
+        for block in each.blocks:
             slots = [*_slots(block)]
             names = dict.fromkeys(name for name, *_ in slots)
             for name in names:
@@ -299,7 +296,7 @@ def _twice(subject: Subject) -> Iterator[Finding]:
                     and type(subject.modules[path]) is type(subject.modules[name])
                 ]  # fmt: skip
                 and_never = f" and {', '.join(never)} never" if never else ""
-                short = name.removeprefix(each.stack.inside(number))
+                short = name.removeprefix(each.stack.inside(block.module))
                 times = {2: "twice"}.get(len(distinct), f"{len(distinct)} times")
                 yield Finding(
                     "norm called twice",

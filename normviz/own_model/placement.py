@@ -745,7 +745,7 @@ class _Follow(TorchFunctionMode):
                 self.outer.setdefault(past, Made((), "outside"))
             self.scope, self.block, self.opens = self.outer, None, False
             if leaving is not None:
-                self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.number))
+                self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.module))
                 self.scope[id(leaving)] = end
                 self.references.append(leaving)
 

@@ -259,7 +259,12 @@ class Watch:
                 break
             order = [call.module for call in each.blocks]
             if len(set(order)) < len(order):
-                stack = replace(stack, blocks=tuple(each.stack.blocks[n] for n in order))
+                blocks, names = each.stack.blocks, each.stack.names
+                stack = replace(
+                    stack,
+                    blocks=tuple(blocks[n] for n in order),
+                    names=tuple(names[n] for n in order),
+                )
             return stack_found(each, traced), stack
         return None, stack
 
