@@ -908,7 +908,7 @@ def _frozen(subject: Subject) -> Iterator[Finding]:
             (b for e, _ in subject.stacks for n, b in enumerate(e.stack.blocks)
              if path.startswith(e.stack.inside(n))), around,
         )  # fmt: skip
-        every = {id(p): p for p in around.parameters() if p.ndim >= 2}.values()
+        every = [p for p in around.parameters() if p.ndim >= 2]
         if sum(p.numel() for p in every if p.requires_grad) > MOST * sum(p.numel() for p in every):
             held.append(name)
     if held:

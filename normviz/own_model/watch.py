@@ -856,7 +856,7 @@ def _observed(model: nn.Module, stack: Stack, record: StackFound | None, name: s
         width=(record.width if record else None) or max(widths, default=1),
         placement=record.placement if record else None,
         norm=record.norm_key if record else None,
-        parameters=sum({id(p): p.numel() for p in model.parameters()}.values()),
+        parameters=sum(p.numel() for p in model.parameters()),
         path=stack.path,
         run=uuid.uuid4().hex[:12],
     )
