@@ -915,7 +915,7 @@ def _frozen(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "frozen scale",
             held[0],
-            f"the scale of {len(held)} norms is frozen while matrices train",
+            f"the scale of {_norms(held)} is frozen while matrices train",
             "requires_grad_(True) for it, or leave the scale out",
         )
 
@@ -952,10 +952,14 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "scale decayed",
             f"{pulled[0]}.{norm.scale}",
-            f"weight decay pulls the scale of {len(pulled)} norms to 0{steps}: "
+            f"weight decay pulls the scale of {_norms(pulled)} to 0{steps}: "
             f"{place.get(harmful[pulled[0]], 'on the stream')} no matrix makes up for it",
             "put the scales of norms into a group with weight_decay=0",
         )
+
+
+def _norms(names: list[str]) -> str:
+    return f"{len(names)} norm{'s' * (len(names) > 1)}"
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (

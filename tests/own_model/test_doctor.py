@@ -546,6 +546,18 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
         assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
 
 
+def test_the_scale_of_one_norm_is_singular() -> None:
+    model = Model(Post, False)
+    model.blocks[0].n1.weight.requires_grad = False
+    groups = [
+        {"params": [p], "weight_decay": 0.1 * (p is model.blocks[0].n2.weight)}
+        for p in model.parameters()
+    ]
+    decayed, frozen = inspect(model, optimizer=torch.optim.AdamW(groups)).lint
+    assert "the scale of 1 norm to 0" in decayed
+    assert "the scale of 1 norm is frozen" in frozen
+
+
 class Merges(nn.Module):
     """A block without a skip path: a matrix reads its norm."""
 
