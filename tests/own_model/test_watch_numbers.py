@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from crossing_kit import case
 from torch import Tensor, nn
 
 from normviz import RunConfig, train, watch
 from normviz.export import script
+from normviz.own_model.instruments import norm_scales
 from normviz.result import Result, collect
 from normviz.runs.lane import Lane
 
@@ -59,6 +61,23 @@ class Residual(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         read = self.norm(x.mT).mT if self.second else self.norm(x)
         return x + self.b(torch.relu(self.a(read)))
+
+
+class BiasFirst(nn.Module):
+    """A LayerNorm with the scale 1 + w, whose bias also starts at 0 and is the first parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias, self.w = nn.Parameter(torch.zeros(8)), nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, (8,), 1 + self.w, self.bias)
+
+
+def test_the_scale_of_a_norm_is_told_from_its_bias() -> None:
+    norm = BiasFirst()
+    (scale,) = norm_scales(nn.Sequential(norm))
+    assert scale is norm.w
 
 
 class Layers(nn.Module):
