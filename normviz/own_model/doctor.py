@@ -347,7 +347,7 @@ def _overwritten(subject: Subject) -> Iterator[Finding]:
         for block, module in zip(each.blocks, each.stack.blocks, strict=False):
             for name, kind in _forks(block):
                 published = type(module).__module__.startswith("transformers.models.")
-                on_purpose = "fork" in name.rpartition(".")[2]
+                on_purpose = "fork" in name.rpartition(".")[2]  # as our exported code calls it
                 if record.placement == "skip_norm" and (published or on_purpose):
                     continue
                 yield Finding(
