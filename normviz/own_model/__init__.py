@@ -2,7 +2,8 @@
 
     stack -> norms -> placement (symbols, judge) -> scheme_of -> anatomy (with lint) -> watch, move -> lanes
 
-Nothing is read from names: norms are told by what they compute, placements by the flow of data.
+Norms are told by what they compute and placements by the flow of data, neither by names. The doctor alone
+reads one: a norm with "fork" in its name, as exported code has it, is meant to be read by the skip path too.
 `report`, `shipped`, `census` and `client` are without torch.
 """
 

@@ -129,7 +129,7 @@ def anatomy_of(
 ) -> Anatomy:
     """The record of what a trace shows."""
     stacks = tuple(stack_found(each, traced) for each in traced.stacks if each.runs)
-    count = sum({id(p): p.numel() for p in model.parameters()}.values())
+    count = sum(p.numel() for p in model.parameters())
     anatomy = Anatomy(type(model).__name__, name or type(model).__name__, count, stacks)
     return replace(anatomy, findings=doctor.findings(model, traced, stacks, optimizer))
 

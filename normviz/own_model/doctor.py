@@ -159,14 +159,11 @@ def _dropped(subject: Subject) -> Iterator[Finding]:
     for each, _ in subject.stacks:
         if each.ignored and each.final_norm in subject.modules:
             yield from _no_reader(subject, each.final_norm)
-        for number, block in enumerate(each.blocks):
-            read = block.norm_names
-            start = each.stack.inside(number)
-            for name in subject.traced.lines:
-                if name in read or not start or not name.startswith(start):
-                    continue
-                if name in subject.modules:
-                    yield from _no_reader(subject, name)
+        read = set().union(*(block.norm_names for block in each.blocks))
+        starts = tuple({each.stack.inside(block.module) for block in each.blocks} - {""})
+        for name in subject.traced.lines:
+            if name.startswith(starts) and name not in read and name in subject.modules:
+                yield from _no_reader(subject, name)
 
 
 def _no_reader(subject: Subject, name: str) -> Iterator[Finding]:
@@ -283,7 +280,7 @@ def _is_shared_whole(blocks: list[nn.Module]) -> bool:
 def _twice(subject: Subject) -> Iterator[Finding]:
     """A norm at two places of a block whose branches have matrices of their own."""
     for each, _ in subject.stacks:
-        for number, block in enumerate(each.blocks):
+        for block in each.blocks:
             slots = [*_slots(block)]
             names = dict.fromkeys(name for name, *_ in slots)
             for name in names:
@@ -298,7 +295,7 @@ def _twice(subject: Subject) -> Iterator[Finding]:
                     and type(subject.modules[path]) is type(subject.modules[name])
                 ]  # fmt: skip
                 and_never = f" and {', '.join(never)} never" if never else ""
-                short = name.removeprefix(each.stack.inside(number))
+                short = name.removeprefix(each.stack.inside(block.module))
                 times = {2: "twice"}.get(len(distinct), f"{len(distinct)} times")
                 yield Finding(
                     "norm called twice",
@@ -349,7 +346,7 @@ def _overwritten(subject: Subject) -> Iterator[Finding]:
         for block, module in zip(each.blocks, each.stack.blocks, strict=False):
             for name, kind in _forks(block):
                 published = type(module).__module__.startswith("transformers.models.")
-                on_purpose = "fork" in name.rpartition(".")[2]
+                on_purpose = "fork" in name.rpartition(".")[2]  # as our exported code calls it
                 if record.placement == "skip_norm" and (published or on_purpose):
                     continue
                 yield Finding(
@@ -910,14 +907,14 @@ def _frozen(subject: Subject) -> Iterator[Finding]:
             (b for e, _ in subject.stacks for n, b in enumerate(e.stack.blocks)
              if path.startswith(e.stack.inside(n))), around,
         )  # fmt: skip
-        every = {id(p): p for p in around.parameters() if p.ndim >= 2}.values()
+        every = [p for p in around.parameters() if p.ndim >= 2]
         if sum(p.numel() for p in every if p.requires_grad) > MOST * sum(p.numel() for p in every):
             held.append(name)
     if held:
         yield Finding(
             "frozen scale",
             held[0],
-            f"the scale of {len(held)} norms is frozen while matrices train",
+            f"the scale of {_norms(held)} is frozen while matrices train",
             "requires_grad_(True) for it, or leave the scale out",
         )
 
@@ -954,10 +951,14 @@ def _decayed(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "scale decayed",
             f"{pulled[0]}.{norm.scale}",
-            f"weight decay pulls the scale of {len(pulled)} norms to 0{steps}: "
+            f"weight decay pulls the scale of {_norms(pulled)} to 0{steps}: "
             f"{place.get(harmful[pulled[0]], 'on the stream')} no matrix makes up for it",
             "put the scales of norms into a group with weight_decay=0",
         )
+
+
+def _norms(names: list[str]) -> str:
+    return f"{len(names)} norm{'s' * (len(names) > 1)}"
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (

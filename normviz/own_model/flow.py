@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .placement import LIKE
+from .placement import LIKE, multiplies
 from .stack import tensors
 
 ENTRIES = 2**20
@@ -24,8 +24,6 @@ ENTRIES = 2**20
 where those of one sequence are more."""
 MASKED = 1e20
 """A logit below minus this is of a masked position."""
-MATRIX = ("linear", "matmul", "mm", "einsum", "conv", "attention", "bilinear", "baddbmm", "addmv")
-"""Parts of the names of torch's operations that multiply by matrices."""
 OF_THE_FIRST = LIKE | {"__getitem__", "index_select", "gather"}
 """Operations whose result has values of their first tensor alone; others say where, or in which shape."""
 FILLED = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"}
@@ -177,14 +175,14 @@ class Flow(TorchFunctionMode):
         self, name: str, given: list[Tensor], known: list[tuple[Tensor, Tag]], out: Any
     ) -> None:
         """Tag the results of an operation, and what it writes to."""
-        multiplies = any(part in name for part in MATRIX)
-        kind = BRANCH if multiplies or any(tag.kind == BRANCH for _, tag in known) else STREAM
-        weight = self._weight(given, known) if multiplies else None
+        by_matrix = multiplies(name) or "attention" in name
+        kind = BRANCH if by_matrix or any(tag.kind == BRANCH for _, tag in known) else STREAM
+        weight = self._weight(given, known) if by_matrix else None
         pair = None
-        if multiplies and weight is not None:
+        if by_matrix and weight is not None:
             self._note_read(known)
             self.now.last = weight
-        elif multiplies and self.learns and len(known) > 1:
+        elif by_matrix and self.learns and len(known) > 1:
             (a, of_a), (b, of_b) = known[-2:]
             pair = (_resolved(of_a, a), _resolved(of_b, b))
         elif self.learns:
@@ -195,7 +193,7 @@ class Flow(TorchFunctionMode):
                 is_linear = "linear" in name
                 if weight.ndim == 2 and weight.shape[0 if is_linear else 1] == result.shape[-1]:
                     origin = Origin(weight, 0 if is_linear else 1, result)
-            elif self.learns and not multiplies:
+            elif self.learns and not by_matrix:
                 origin = _merged(known, result)
             self._set(result, Tag(kind, origin, pair))
         if name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):

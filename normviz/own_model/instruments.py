@@ -694,10 +694,8 @@ def norm_scales(block: nn.Module) -> list[nn.Parameter]:
         if any(True for _ in leaf.children()) or not own or any(p.ndim > 1 for p in own):
             continue
         norm = tell(leaf, (2, 4, max(p.numel() for p in own)))
-        if norm is None or norm.over == "channel" or norm.start is None:
-            continue
-        apart = [abs(float(p.detach().float().mean()) - norm.start) for p in own]
-        scales.append(own[apart.index(min(apart))])
+        if norm is not None and norm.over != "channel" and norm.scale is not None:
+            scales.append(leaf.get_parameter(norm.scale))
     return scales
 
 

@@ -24,20 +24,17 @@ from . import norms, stack
 from .judge import Judged, Undecided, judge
 from .symbols import Made, Normed, Scaled, Stream, Sum, Symbol, Viewed, bare, sources
 
-LINEAR = {
-    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d",
-    "conv3d", "bilinear", "tensordot", "mv", "grouped_mm", "_grouped_mm", "rmatmul",
-}  # fmt: skip
-"""Products with a matrix, by their names without underscores around them."""
+MATRIX = ("linear", "matmul", "mm", "mv", "einsum", "tensordot", "conv")
+"""Parts of the names of operations that multiply by a matrix, torch's and those of other libraries."""
 ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 LIKE = {"expand_as", "view_as", "reshape_as", "type_as", "to"}
 """Operations that keep the values of their first tensor and read no values of another."""
 SAME = LIKE | {
-    "_to", "bfloat16", "double", "float", "half", "type", "cpu", "clone", "contiguous", "detach", "identity",
-    "requires_grad", "pin_memory", "wait_tensor", "masked_fill", "clamp", "clamp_", "clamp_min", "clamp_max",
+    "bfloat16", "double", "float", "half", "type", "cpu", "clone", "contiguous", "detach", "identity",
+    "requires_grad", "pin_memory", "wait_tensor", "masked_fill", "clamp", "clamp_min", "clamp_max",
     "dropout", "alpha_dropout", "feature_dropout", "dropout1d", "dropout2d", "relu_drop",
 }  # fmt: skip
-"""Operations that count as keeping a tensor's values."""
+"""Operations that count as keeping a tensor's values, by their names without underscores around them."""
 SHAPED = {
     "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze", "view", "expand",
     "movedim", "moveaxis", "swapaxes", "swapdims", "t", "roll", "pad", "get", "repeat", "ravel",
@@ -231,6 +228,11 @@ def first_line(error: Exception) -> str:
     """The class of an error and the first line of what it says."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:160] if lines else ''}"
+
+
+def multiplies(name: str) -> bool:
+    """Whether an operation is a product with a matrix, by its name."""
+    return any(part in name for part in MATRIX)
 
 
 MANY = 3
@@ -762,7 +764,7 @@ class _Follow(TorchFunctionMode):
                 self.outer.setdefault(past, Made((), "outside"))
             self.scope, self.block, self.opens = self.outer, None, False
             if leaving is not None:
-                self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.number))
+                self.ends[id(trace)] = end = Made((), each.stack.block_path(trace.module))
                 self.scope[id(leaving)] = end
                 self.references.append(leaving)
 
@@ -863,7 +865,8 @@ class _Follow(TorchFunctionMode):
                 self.labels.setdefault(id(tensor), label or "")
                 self.references.append(tensor)
             return
-        if self.opens and name in LINEAR | {"embedding"} and not any(map(_follows, symbols)):
+        is_first = multiplies(name) or name == "embedding"
+        if self.opens and is_first and not any(map(_follows, symbols)):
             new_symbol: Symbol = Stream()  # the first matrix makes the stream of the input
             sizes = made[0].shape[1:-1][:1]
             self.tokens = {*sizes, prod(sizes)} - {1}
@@ -915,7 +918,7 @@ class _Follow(TorchFunctionMode):
             called = f"{name}({self.count})"
             self.lines[called] = line()
             return Normed(called, first)
-        if name in LINEAR or name in ATTENTION:
+        if multiplies(name) or name in ATTENTION:
             return self._product(name, given, before, symbols)
         if name == "softmax":
             return Made((first,), "softmax")

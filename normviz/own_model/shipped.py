@@ -18,10 +18,10 @@ TABLE = Path(__file__).with_name("anatomies.json")
 
 
 @cache
-def anatomies(path: Path = TABLE) -> Mapping[str, Anatomy | str]:
+def anatomies() -> Mapping[str, Anatomy | str]:
     """The shipped anatomy of each model type, or why it has none."""
     by_type: dict[str, Anatomy | str] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         by_type[row["type"]] = parse_anatomy(row["anatomy"]) if "anatomy" in row else row["error"]
     return by_type

@@ -96,7 +96,7 @@ def _from_code(path: Path, factory: str) -> Source:
     try:
         names = runpy.run_path(str(path))
     except Exception as error:  # whatever the file raises
-        raise SourceError(f"{path} raised {type(error).__name__}: {str(error)[:200]}") from error
+        raise SourceError(f"{path} raised {in_one_line(error)}") from error
     make = names.get(factory)
     if not callable(make):
         every = ", ".join(
@@ -106,9 +106,7 @@ def _from_code(path: Path, factory: str) -> Source:
     try:
         made = make()
     except Exception as error:
-        raise SourceError(
-            f"{factory}() raised {type(error).__name__}: {str(error)[:200]}"
-        ) from error
+        raise SourceError(f"{factory}() raised {in_one_line(error)}") from error
     model, given = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, nn.Module):
         raise SourceError(

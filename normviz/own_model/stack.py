@@ -26,21 +26,21 @@ class StackNotFound(ValueError):
 
 @dataclass(frozen=True)
 class Stack:
-    """A list of blocks: its path in the model (`model.layers`), and the blocks, first to last.
+    """A list of blocks: its path in the model (`model.layers`), the blocks, first to last, and the name of
+    each in the list, often its number.
 
     With `single`, one module that is read as a whole: one block, or code that goes through its sublayers
-    itself. The path is that module's, empty for the model itself.
+    itself. The path is that module's, empty for the model itself, and its name is empty.
     """
 
     path: str
     blocks: tuple[nn.Module, ...]
+    names: tuple[str, ...]
     single: bool = False
 
     def block_path(self, number: int) -> str:
         """The path of a block in the model."""
-        if self.single:
-            return self.path
-        return f"{self.path}.{number}" if self.path else str(number)
+        return ".".join(filter(None, (self.path, self.names[number])))
 
     def inside(self, number: int) -> str:
         """What the paths of a block's modules begin with."""
@@ -68,14 +68,15 @@ def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...
     if blocks is not None:
         return (_named(model, blocks),)
     for enough, needs_norm, least in ((2, True, 2), (2, False, 2), (2, True, 1), (1, True, 2)):
-        whole = Stack("", tuple(model.children()))
-        if isinstance(model, LISTS) and _holds_blocks(whole, enough, needs_norm, least):
-            return (whole,)
+        if isinstance(model, LISTS):
+            whole = _children("", model)
+            if _holds_blocks(whole, enough, needs_norm, least):
+                return (whole,)
         stacks = [*_candidates(model, enough, needs_norm, least=least)]
         if stacks:
             return tuple(stacks)
     if matrices(model) and has_norm_shape(model):
-        return (Stack("", (model,), True),)
+        return (Stack("", (model,), ("",), True),)
     raise StackNotFound(
         f"{type(model).__name__} has no list of blocks (a ModuleList or Sequential of two or more modules of "
         "one class, with matrices and a norm each), and is no block with a norm: give a model or a block "
@@ -86,7 +87,7 @@ def find_stacks(model: nn.Module, blocks: str | None = None) -> tuple[Stack, ...
 def loops_of(model: nn.Module, stacks: Sequence[Stack]) -> tuple[Stack, ...]:
     """The modules that hold the lists of stacks, to be read as a whole."""
     holders = dict.fromkeys(each.path.rpartition(".")[0] for each in stacks if not each.single)
-    return tuple(Stack(path, (model.get_submodule(path),), True) for path in holders)
+    return tuple(Stack(path, (model.get_submodule(path),), ("",), True) for path in holders)
 
 
 def main_stack(stacks: Sequence[Stack]) -> Stack:
@@ -108,12 +109,18 @@ def _named(model: nn.Module, path: str) -> Stack:
             f"blocks={path!r} is not in {type(model).__name__}: its lists are "
             f"{', '.join(lists[:8]) or 'none'}"
         ) from None
-    children = tuple(holder.children())
-    if not isinstance(holder, LISTS) or not children:
+    found = _children(path, holder)
+    if not isinstance(holder, LISTS) or not found.blocks:
         raise StackNotFound(
             f"blocks={path!r} is a {type(holder).__name__}: give a ModuleList or Sequential with blocks in it"
         )
-    return Stack(path, children)
+    return found
+
+
+def _children(path: str, holder: nn.Module) -> Stack:
+    """The children of the module at a path as a stack."""
+    children = dict(holder.named_children())
+    return Stack(path, tuple(children.values()), tuple(children))
 
 
 def _candidates(
@@ -122,7 +129,7 @@ def _candidates(
     """Stacks below a module, without those inside of a block."""
     for name, child in model.named_children():
         here = f"{path}.{name}" if path else name
-        stack = Stack(here, tuple(child.children())) if isinstance(child, LISTS) else None
+        stack = _children(here, child) if isinstance(child, LISTS) else None
         if stack is None or not _holds_blocks(stack, enough, needs_norm, least):
             yield from _candidates(child, enough, needs_norm, here, least)
         else:

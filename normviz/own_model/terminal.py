@@ -1,6 +1,6 @@
 """A watch in a terminal: one screen of 80 x 24 that is drawn anew, or plain lines where the output is a pipe.
 
-Nothing depends on colour. Bars are in powers of ten of the largest value of the step.
+Nothing depends on colour. A bar that is a character longer is of a value twice as large.
 """
 
 from __future__ import annotations

@@ -248,19 +248,26 @@ class Watch:
                 self.placement_note = self.placement_note or str(error)
                 continue
             self.placement_note = ""
-            found = tuple(stack_found(each, traced) for each in traced.stacks if each.runs)
+            ran = [each for each in traced.stacks if each.runs]
+            found = [stack_found(each, traced) for each in ran]
             try:
                 self.findings = doctor.findings(inner, traced, found, optimizers)
             except Exception as error:  # whatever a stranger's code raises on other inputs
                 LOG.warning("the doctor failed", exc_info=error)
             rest = stack.path.removeprefix(f"{start}.") if start else stack.path
-            ran = (each for each in traced.stacks if each.runs and each.stack.path == rest)
-            if (each := next(ran, None)) is None:
+            at = next((n for n, each in enumerate(ran) if each.stack.path == rest), None)
+            if at is None:
                 break
+            each = ran[at]
             order = [call.module for call in each.blocks]
             if len(set(order)) < len(order):
-                stack = replace(stack, blocks=tuple(each.stack.blocks[n] for n in order))
-            return stack_found(each, traced), stack
+                blocks, names = each.stack.blocks, each.stack.names
+                stack = replace(
+                    stack,
+                    blocks=tuple(blocks[n] for n in order),
+                    names=tuple(names[n] for n in order),
+                )
+            return found[at], stack
         return None, stack
 
     # Hooks
@@ -849,7 +856,7 @@ def _observed(model: nn.Module, stack: Stack, record: StackFound | None, name: s
         width=(record.width if record else None) or max(widths, default=1),
         placement=record.placement if record else None,
         norm=record.norm_key if record else None,
-        parameters=sum({id(p): p.numel() for p in model.parameters()}.values()),
+        parameters=sum(p.numel() for p in model.parameters()),
         path=stack.path,
         run=uuid.uuid4().hex[:12],
     )

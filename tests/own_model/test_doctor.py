@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +78,13 @@ class Model(nn.Module):
 
 def having(norm: Callable[[], nn.Module], attention: type[Attention] = Attention) -> type[Pre]:
     return type("Having", (Pre,), {"make": staticmethod(norm), "attention": attention})
+
+
+def named(model: Model) -> Model:
+    """With names of their own for the blocks, as torchvision's ViT has them."""
+    blocks = OrderedDict((f"layer_{n}", block) for n, block in enumerate(model.blocks))
+    model.blocks = nn.Sequential(blocks)  # pyrefly: ignore[bad-assignment]
+    return model
 
 
 # Norms in the wrong place.
@@ -498,6 +506,25 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+def test_blocks_with_names_of_their_own_have_the_findings_of_numbered_ones() -> None:
+    said, numbered = (inspect(make).lint for make in (named(Model(Dropped)), Model(Dropped)))
+    assert len(said) == 1 and said == tuple(
+        s.replace("blocks.0", "blocks.layer_0") for s in numbered
+    )
+
+
+class Looped(Model):
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens)
+        for block in [*self.blocks, *self.blocks]:
+            x = block(x)
+        return self.head(self.final(x))
+
+
+def test_a_dropped_norm_of_blocks_that_run_twice_is_counted_once_a_block() -> None:
+    assert inspect(Looped(Dropped)).lint == inspect(Model(Dropped)).lint
+
+
 @pytest.mark.parametrize("sound", SOUND)
 def test_a_sound_model_is_left_alone(sound: str) -> None:
     assert inspect(SOUND[sound]()).lint == ()
@@ -517,6 +544,18 @@ def test_decay_of_a_scale_is_named_only_where_no_matrix_makes_up_for_it() -> Non
             for matrix, decay in ((True, 0.1), (False, 0.0))
         ]
         assert inspect(model, optimizer=torch.optim.AdamW(groups)).lint == ()
+
+
+def test_the_scale_of_one_norm_is_singular() -> None:
+    model = Model(Post, False)
+    model.blocks[0].n1.weight.requires_grad = False
+    groups = [
+        {"params": [p], "weight_decay": 0.1 * (p is model.blocks[0].n2.weight)}
+        for p in model.parameters()
+    ]
+    decayed, frozen = inspect(model, optimizer=torch.optim.AdamW(groups)).lint
+    assert "the scale of 1 norm to 0" in decayed
+    assert "the scale of 1 norm is frozen" in frozen
 
 
 class Merges(nn.Module):

@@ -109,6 +109,14 @@ class Written(nn.Module):
         return x
 
 
+def test_what_a_visitors_code_raises_is_said_in_one_line(tmp_path: Path) -> None:
+    error = "raise ValueError('no width:\\n  give one')\n"
+    for name, code in (("file.py", error), ("factory.py", f"def build():\n    {error}")):
+        (path := tmp_path / name).write_text(code)
+        with pytest.raises(ValueError, match=r"raised ValueError: no width: give one$"):
+            normviz.inspect(f"{path}:build")
+
+
 @pytest.mark.parametrize("where", ["pre", "post", "sandwich"])
 @pytest.mark.parametrize(
     ("norm", "key"),

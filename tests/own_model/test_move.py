@@ -9,6 +9,7 @@ import pytest
 import torch
 from crossing_kit import case
 from own_model_kit import exported, hugging
+from test_doctor import Model, T, named
 
 import normviz
 from normviz.catalog.norms.length_torch import ScaleNorm
@@ -71,6 +72,15 @@ def test_from_each_of_six_placements_to_another_and_back(here: str) -> None:
     assert there in (stack.placement, *stack.alike)
     back = normviz.move(moved, here, inputs=it.tokens)
     assert torch.equal(before, back(it.tokens))
+
+
+def test_blocks_with_names_of_their_own_are_moved() -> None:
+    """A Sequential of an OrderedDict, as the encoder of torchvision's ViT."""
+    model, tokens = Model(), torch.arange(T)[None] % 50
+    before = model(tokens)
+    moved = normviz.move(named(model), "post", inputs=tokens)
+    assert inspect(moved, tokens).main.placement == "post"
+    assert torch.equal(before, normviz.move(moved, "pre", inputs=tokens)(tokens))
 
 
 class Encoder(torch.nn.Module):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from crossing_kit import case
 from torch import Tensor, nn
 
-from normviz import RunConfig, train, watch
+from normviz import RunConfig, inspect, train, watch
 from normviz.export import script
+from normviz.own_model.instruments import norm_scales
 from normviz.result import Result, collect
 from normviz.runs.lane import Lane
 
@@ -59,6 +62,67 @@ class Residual(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         read = self.norm(x.mT).mT if self.second else self.norm(x)
         return x + self.b(torch.relu(self.a(read)))
+
+
+def by_tokens(x: Tensor, w: Tensor) -> Tensor:
+    return torch.stack([torch.mv(w.T, token) for token in x.flatten(0, 1)]).view(*x.shape[:2], -1)
+
+
+PRODUCTS = {
+    "tensordot": lambda x, w: torch.tensordot(x, w, 1),
+    "mv": by_tokens,
+    "einsum": lambda x, w: torch.einsum("btc,cd->btd", x, w),
+    "an operation of a library": torch.ops.aten.matmul.default,
+}
+
+
+class Products(nn.Module):
+    """Pre-LN whose FFN multiplies by its matrices as it is told."""
+
+    def __init__(self, multiply: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.norm, self.multiply = nn.LayerNorm(8), multiply
+        self.a, self.b = (nn.Parameter(torch.randn(*size) / 4) for size in ((8, 16), (16, 8)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.multiply(torch.relu(self.multiply(self.norm(x), self.a)), self.b)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_product_by_any_operation_is_recorded_and_inspected_as_one_by_matmul(
+    product: str,
+) -> None:
+    found = []
+    for multiply in (torch.matmul, PRODUCTS[product]):
+        torch.manual_seed(0)
+        model = nn.Sequential(*(Products(multiply) for _ in range(3)))
+        x = torch.randn(4, 6, 8)
+        assert inspect(model, x).main.placement == "pre"
+        with watch(model, torch.optim.SGD(model.parameters(), lr=0.1), to=None, every=1) as it:
+            (model(x) - 1).square().mean().backward()
+            it.optimizer.step()
+        found.append(it.result)
+    for probe in ("branch_ratio", "sum_rms", "grad_w2"):
+        with case(probe):
+            a, b = (result.values(probe) for result in found)
+            np.testing.assert_allclose(b, a, rtol=1e-5)
+
+
+class BiasFirst(nn.Module):
+    """A LayerNorm with the scale 1 + w, whose bias also starts at 0 and is the first parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias, self.w = nn.Parameter(torch.zeros(8)), nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, (8,), 1 + self.w, self.bias)
+
+
+def test_the_scale_of_a_norm_is_told_from_its_bias() -> None:
+    norm = BiasFirst()
+    (scale,) = norm_scales(nn.Sequential(norm))
+    assert scale is norm.w
 
 
 class Layers(nn.Module):
