@@ -101,7 +101,7 @@ def findings(
 
 
 def _counted(group: list[Finding]) -> Finding:
-    first, more = group[0], len(group) - 1
+    first, more = group[0], len({found.where for found in group}) - 1  # a looped block is one place
     places = f"{first.measured} (and at {more} more place{'s' * (more > 1)})"
     return replace(first, measured=places) if more else first
 

@@ -521,8 +521,9 @@ class Looped(Model):
         return self.head(self.final(x))
 
 
-def test_a_dropped_norm_of_blocks_that_run_twice_is_counted_once_a_block() -> None:
-    assert inspect(Looped(Dropped)).lint == inspect(Model(Dropped)).lint
+@pytest.mark.parametrize("bug", [Dropped, Twice])
+def test_a_bug_of_blocks_that_run_twice_is_counted_once_a_block(bug: type[nn.Module]) -> None:
+    assert inspect(Looped(bug)).lint == inspect(Model(bug)).lint
 
 
 @pytest.mark.parametrize("sound", SOUND)
