@@ -4,8 +4,14 @@ threads and connections."""
 from __future__ import annotations
 
 import ctypes
+import socket
 import sys
+from asyncio import Transport
 from contextlib import suppress
+from functools import wraps
+from typing import Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 try:
     import resource
@@ -27,9 +33,24 @@ def tune() -> None:
     """Call once, before threads start. Does nothing to memory with a C library other than glibc."""
     sys.setswitchinterval(SWITCH_SECONDS)
     raise_file_limit()
+    send_at_once()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL("libc.so.6").mallopt(_ARENA_MAX, ARENAS)
+
+
+def send_at_once() -> None:
+    """Turn off Nagle's algorithm on each connection. asyncio does so where a socket names its protocol, and
+    Streamlit's names none: what follows a header or a message would wait until the browser has confirmed it,
+    which it delays by up to 40 ms. Call once, before the server starts."""
+    own = AutoHTTPProtocol.connection_made
+
+    @wraps(own)
+    def connection_made(protocol: Any, transport: Transport) -> None:
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        own(protocol, transport)
+
+    AutoHTTPProtocol.connection_made = connection_made
 
 
 def raise_file_limit() -> None:

@@ -109,7 +109,9 @@ def _take(protocol: Any, seconds: float) -> None:
 
 def _made(protocol: Any) -> None:
     global _sweeping
-    protocol.transport.max_size = READ
+    transport = protocol.transport
+    if hasattr(transport, "max_size"):  # uvloop's has no such limit: it reads 256 kB at most
+        transport.max_size = READ
     _open[protocol] = Socket(protocol)
     if _sweeping is None or _sweeping.done():
         _sweeping = asyncio.get_running_loop().create_task(_sweep())

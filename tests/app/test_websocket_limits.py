@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
 import struct
@@ -10,17 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
+import uvicorn
 from backend_kit import wait_for
 from browser_kit import free_port
-from normviz.app.asgi import connection_limit, left_sessions, log_limit
+from normviz.app.asgi import connection_limit, left_sessions, log_limit, tuning, websocket_limits
 from normviz.app.asgi.rate_limit import RateLimit, Watcher
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from normviz.home import shipped
 
@@ -297,6 +301,38 @@ def test_the_same_line_is_logged_only_so_often(caplog: pytest.LogCaptureFixture)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == log_limit.LINES + 1 and lines[-1] == "another line"
     assert "further lines like this one are left out" in lines[-2]
+
+
+def test_what_is_sent_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a listening socket that does not name its protocol, as Streamlit's."""
+    monkeypatch.setattr(AutoHTTPProtocol, "connection_made", AutoHTTPProtocol.connection_made)
+    tuning.send_at_once()
+
+    async def no_delay() -> int:
+        state = uvicorn.Server(config := uvicorn.Config(PlainTextResponse("here"))).server_state
+        config.load()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: AutoHTTPProtocol(config, state, {}), sock=socket.create_server(("127.0.0.1", 0))
+        )
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            await reader.readuntil(b"here")
+            accepted = next(iter(state.connections)).transport.get_extra_info("socket")
+            writer.close()
+            return accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    assert asyncio.run(no_delay())
+
+
+def test_a_loop_whose_reads_have_no_limit_serves_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As uvloop's, which Streamlit takes where it is installed."""
+    monkeypatch.setattr(websocket_limits, "_open", {})
+    monkeypatch.setattr(websocket_limits, "_sweeping", Mock(done=lambda: False))
+    protocol = Mock(transport=Mock(spec_set=asyncio.Transport))
+    websocket_limits._made(protocol)
+    assert protocol in websocket_limits._open
 
 
 def test_the_limit_of_open_files_is_raised_and_said() -> None:
