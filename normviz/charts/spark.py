@@ -33,11 +33,11 @@ def _curves(figure: Figure) -> list[str]:
     medians = [
         [(x, median(ys)) for x, ys in zip(arm.x, arm.y, strict=True)] for arm in figure.points
     ]
-    lines = [line.points for line in figure.lines]
-    points = [point for line in (*medians, *lines) for point in line]
+    theories = [theory.points for theory in figure.lines]
+    points = [point for curve in (*medians, *theories) for point in curve]
     x = _scale([x for x, _ in points], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in points], figure.log_y, HEIGHT - EDGE, EDGE)
-    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in theories]
     styles = lane_styles(tuple(arm.scheme or arm.label for arm in figure.points))
     for curve, style in zip(medians, styles, strict=True):
         placed = _placed(curve, x, y)
@@ -53,12 +53,12 @@ def _scatter(figure: Figure) -> list[str]:
         for arm in figure.points
         for x, (y,), good in zip(arm.x, arm.y, arm.trains, strict=True)
     ]
-    lines = [line.points for line in figure.lines]
-    ends = [(x, y) for x, y, _ in runs] + [point for line in lines for point in line]
+    theories = [theory.points for theory in figure.lines]
+    ends = [(x, y) for x, y, _ in runs] + [point for theory in theories for point in theory]
     x = _scale([x for x, _ in ends], figure.log_x, EDGE, WIDTH - EDGE)
     y = _scale([y for _, y in ends], figure.log_y, HEIGHT - EDGE, EDGE)
     trained, failed = OUTCOMES.values()
-    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in lines]
+    parts = [line(_placed(theory, x, y), GREY, "3 2", 1) for theory in theories]
     for a, b, good in sorted(runs, key=lambda run: not run[2]):
         parts += [_dot(*at, trained if good else failed) for at in _placed([(a, b)], x, y)]
     return parts

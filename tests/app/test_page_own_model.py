@@ -152,7 +152,7 @@ def test_what_is_no_configuration_is_a_sentence(own) -> None:
     for given, said in (
         ("{", "This is no JSON"),
         ("[1]", "JSON object"),
-        (f'{{"model_type": "llama", "x": {"[" * 600 + "]" * 600}}}', "nested too deeply"),
+        (f'{{"model_type": "llama", "x": {"[" * 3000 + "]" * 3000}}}', "nested too deeply"),
         ('{"model_type": "llama", "num_hidden_layers": 100000}', "at most 1,000"),
         ('{"model_type": "llama", "hidden_size": 1e300}', "at most 16,777,216"),
     ):
