@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import socket
 import sys
-from asyncio import Transport
+from asyncio import BaseTransport
 from contextlib import suppress
 from functools import wraps
 from typing import Any
@@ -46,11 +46,11 @@ def send_at_once() -> None:
     own = AutoHTTPProtocol.connection_made
 
     @wraps(own)
-    def connection_made(protocol: Any, transport: Transport) -> None:
+    def connection_made(protocol: Any, transport: BaseTransport) -> None:
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         own(protocol, transport)
 
-    AutoHTTPProtocol.connection_made = connection_made
+    setattr(AutoHTTPProtocol, own.__name__, connection_made)
 
 
 def raise_file_limit() -> None:

@@ -1,7 +1,7 @@
 """When a visitor sees the first chart of the page, and how much the page shifts, in a real browser.
 
-Three pages in the same rounds: ours, ours without the still that the server puts into the HTML, and a
-plain Streamlit page with as many charts.
+Four pages in the same rounds: ours, ours without the still that the server puts into the HTML, a plain
+Streamlit page with as many charts, and Maps.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ UNITS = {
 
 
 def main(rounds: int = 5) -> None:
-    """Print medians of the three pages, each opened in a new browser context with an empty cache.
+    """Print medians of the four pages, each opened in a new browser context with an empty cache.
 
-    Both servers are warm: the page has been opened before.
+    Both servers are warm: the page has been opened before. Of Maps the first opening is printed too.
     """
     with served() as server, plain() as (other, _), chromium() as browser:
         wait_for(
@@ -45,13 +45,16 @@ def main(rounds: int = 5) -> None:
             "NormViz": lambda: _opened(browser, server.url, 4),
             "no still": lambda: _opened(browser, server.url, 4, without=True),
             "plain": lambda: _opened(browser, other, 6),
+            "Maps": lambda: _opened(browser, f"{server.url}/maps", 1),
         }
-        interleaved(pages, 1)  # what each server loads at its first visitor
+        first = interleaved(pages, 1)  # what each server loads at its first visitor
         found = interleaved(pages, rounds)
     print(
         f"medians of {rounds} rounds, headless Chromium at 1280 x 720 with an empty cache, {cores()}"
     )
     print(medians(UNITS, found))
+    seconds = first["Maps"][0]["first chart after, s"]
+    print(f"Maps at its first opening after the server's start: first chart after {seconds:.2f} s")
     print("plain: six Altair charts of the same finished runs in a Streamlit page")
 
 
