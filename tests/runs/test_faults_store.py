@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -158,13 +159,12 @@ def test_a_store_of_another_schema_is_set_aside_with_all_its_rows(
     tmp_path: Path, schema: int
 ) -> None:
     path = other_schema(tmp_path, schema)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         before = list(db.iterdump())
-    db.close()
     store, said = opened(tmp_path)
     (kept,) = aside(tmp_path)
     assert said is not None and str(kept) in said and f"had another schema ({schema}, " in said
-    with sqlite3.connect(kept) as db:
+    with closing(sqlite3.connect(kept)) as db:
         assert list(db.iterdump()) == before
         assert db.execute("PRAGMA user_version").fetchone() == (schema,)
         assert db.execute("SELECT COUNT(*) FROM steps").fetchone() == (401,)

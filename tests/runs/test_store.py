@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -254,7 +255,7 @@ def test_a_stop_of_a_closed_run_is_over(store: Store) -> None:
 
 @pytest.mark.parametrize("schema", [VERSION + 1, 99, -1])
 def test_a_store_of_another_schema_gets_a_sentence(tmp_path: Path, schema: int) -> None:
-    with sqlite3.connect(tmp_path / "normviz.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "normviz.sqlite")) as db:
         db.execute(f"PRAGMA user_version = {schema}")
     with pytest.raises(
         StoreError, match=rf"has another schema \({schema}, .* set NORMVIZ_HOME to an"

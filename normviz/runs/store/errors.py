@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,15 @@ def as_store_error(error: sqlite3.Error, path: Path) -> Exception:
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose errors about the file are sentences."""
+    """A connection whose errors about the file are sentences. It closes with the last name that it has."""
 
     def __init__(self, path: Path, *words: Any, **more: Any) -> None:
         self.path = path
         super().__init__(path, *words, **more)
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # of one that was never opened
+            self.close()
 
     def execute(self, sql: str, values: Any = ()) -> Cursor:
         """Run one statement. Raises StoreError where the file can't be used."""

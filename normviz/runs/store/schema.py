@@ -130,7 +130,11 @@ class Database:
         if db is None:
             try:
                 db = sqlite3.connect(
-                    self.path, timeout=10.0, isolation_level=None, factory=Connection
+                    self.path,
+                    timeout=10.0,
+                    isolation_level=None,
+                    check_same_thread=False,  # that of a thread that ended is closed by another
+                    factory=Connection,
                 )
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")
