@@ -47,7 +47,8 @@ def send_at_once() -> None:
 
     @wraps(own)
     def connection_made(protocol: Any, transport: BaseTransport) -> None:
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError):  # of one that its peer has left
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         own(protocol, transport)
 
     setattr(AutoHTTPProtocol, own.__name__, connection_made)
