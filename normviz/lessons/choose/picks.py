@@ -4,8 +4,9 @@ The rule, for the placements of the map of the depth that is nearest to the answ
 learning rates GUESSES, and only at those at which they settled: what still fell when it ended says nothing.
 Where the rate is tuned, each has the loss at its best rate. Where it is not, those that fail at the fewest
 rates come first, with their mean loss over the rates at which all of them settled. No difference was
-measured from the lowest loss where it is below EQUAL, or where the seeds do not tell it apart (`compare`).
-All of those are shown, and the placement that most models use. For an existing model its own comes first.
+measured from the lowest loss where it is below EQUAL. Where a larger one is not told apart by the seeds
+(`compare`), that is said. All of those are shown, and the placement that most models use. For an existing
+model its own comes first.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def guide(answers: Answers) -> Guide:
         if candidate.compared("trained and settled")
     ]
     most = max(able, key=lambda scheme: len(users(scheme)), default="")
-    chosen = dict.fromkeys([*first, *(candidate.scheme for candidate in order.tied), most])
+    near = (candidate.scheme for candidate in (*order.tied, *order.unclear))
+    chosen = dict.fromkeys([*first, *near, most])
     picks = tuple(_pick(scheme, answers, order, most, own) for scheme in filter(None, chosen))
     shown_in_duel = [p for p in picks if p.measured][:MAX_LANES]
     if own is not None:
@@ -121,11 +123,13 @@ class Order:
     rates    where the rate is not tuned, the rates over which losses are averaged; empty where it is
     tied     the placements with no measured difference from the lowest loss, the most used first
     behind   the others, each with what separates it from the lowest loss
+    unclear  those of them that the seeds do not tell apart from it
     """
 
     rates: tuple[float, ...]
     tied: tuple[Measured, ...]
     behind: Mapping[Measured, str]
+    unclear: tuple[Measured, ...]
 
     @property
     def headline(self) -> str:
@@ -133,9 +137,11 @@ class Order:
         names = [SCHEMES.label(candidate.scheme) for candidate in self.tied]
         if not names:
             return "None of them trained and settled at this size"
+        unclear = [SCHEMES.label(candidate.scheme) for candidate in self.unclear]
+        more = f"; not told apart by these seeds: {listed(unclear)}" if unclear else ""
         if len(names) == 1:
-            return f"Lowest loss at this size: {names[0]}"
-        return f"No difference in training loss measured at this size: {listed(names)}"
+            return f"Lowest loss at this size: {names[0]}{more}"
+        return f"No difference in training loss measured at this size: {listed(names)}{more}"
 
     @property
     def choice(self) -> str:
@@ -188,17 +194,20 @@ def ordered(key: str, depth: int, is_tuned: bool) -> Order:
         )
     able.sort(key=lambda candidate: fmean(score(candidate, over)))
     gaps = {candidate: compare(score(candidate, over), score(able[0], over)) for candidate in able}
-    tied = [it for it in able if gaps[it].difference < EQUAL or not gaps[it].differs]
+    tied = [it for it in able if gaps[it].difference < EQUAL]
+    unclear = tuple(it for it in able if it not in tied and not gaps[it].differs)
     tied.sort(key=lambda candidate: -len(users(candidate.scheme)))
 
     def lack(candidate: Measured) -> str:
         if candidate in gaps:
-            return f"{_gap(gaps[candidate])} nats above {SCHEMES.label(able[0].scheme)}"
+            words = f"{_gap(gaps[candidate])} nats above {SCHEMES.label(able[0].scheme)}"
+            return f"{words}, not told apart" if candidate in unclear else words
         if candidate.compared("trained and settled"):
             return f"did not train at {_at(candidate.compared('did not train'))}"
         return f"trained and settled at none of {_at(GUESSES)}"
 
-    return Order(over, tuple(tied), {it: lack(it) for it in tried if it not in tied})
+    behind = {it: lack(it) for it in tried if it not in tied}
+    return Order(over, tuple(tied), behind, unclear)
 
 
 def _schemes(key: str) -> tuple[str, ...]:
@@ -285,9 +294,11 @@ def _why(order: Order) -> str:
     sentence += f" In brackets: 95 % intervals over {len(order.tied[0].losses)} seeds."
     if len(order.tied) > 1:
         sentence += (
-            f" No difference: below {EQUAL:g} nats, or its interval over paired seeds holds zero. That limit "
-            f"is this page's own; claims have theirs, some {SMALL:g}."
+            f" No difference: below {EQUAL:g} nats. That limit is this page's own; claims have theirs, some "
+            f"{SMALL:g}."
         )
+    if order.unclear:
+        sentence += " Not told apart: the interval of the difference over paired seeds holds zero."
     return sentence
 
 
