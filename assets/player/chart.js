@@ -87,7 +87,7 @@ export class Chart {
   fit() {
     if (!this.view) return;
     const width = this.width(), isWhole = document.fullscreenElement?.contains(this.host);
-    const height = isWhole ? Math.max(this.height, innerHeight - BESIDE) : this.height;
+    const height = isWhole ? Math.max(this.height, innerHeight / enlarged(this.host) - BESIDE) : this.height;
     if (this.view.width() !== width) this.view.signal(CONTAINER, width).width(width);
     else if (this.view.height() === height) return;
     this.view.height(height).runAsync();

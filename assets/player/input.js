@@ -29,7 +29,11 @@ export const input = {
     document.addEventListener("keydown", this.keys);
     this.links = (event) => this.follow(event);
     document.addEventListener("click", this.links, true);
-    this.screen = () => this.fit();
+    this.screen = () => {  // its padding comes after the event
+      const whole = document.fullscreenElement;
+      if (this.root.contains(whole)) this.resized.observe(whole);
+      this.fit();
+    };
     document.addEventListener("fullscreenchange", this.screen);
   },
 

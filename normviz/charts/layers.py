@@ -93,7 +93,7 @@ def _spec(
         .mark_text(align="right", baseline="middle", fontSize=TEXT_SIZE, color=ink(dark))
         .encode(
             x=alt.XValue(alt.ExprRef("width")),
-            y=alt.YValue(HEIGHT + NOTE_BELOW),
+            y=alt.YValue(alt.ExprRef(f"height + {NOTE_BELOW}")),
             text=alt.Text("text:N"),
         ),
     ]

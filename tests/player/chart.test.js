@@ -75,6 +75,9 @@ test("on the full screen a chart is as high as there is room, and then as before
   document.fullscreenElement = { contains: () => true };
   chart.fit();
   assert.equal(high, 520);
+  chart.host.currentCSSZoom = 1.2;  // as a projector has it
+  chart.fit();
+  assert.equal(high, 400);
   document.fullscreenElement = null;
   chart.fit();
   assert.equal(high, 213);
