@@ -11,11 +11,12 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import UndefinedType
 
+from normviz.catalog import PLACEMENTS
 from normviz.formats import number
 from normviz.runs.statistics import Interval
 
 from .base import TEXT_SIZE, Rows, Spec, filled, named
-from .palette import ink, lane_styles
+from .palette import ink, lane_styles, scheme_style
 
 HEIGHT = 280
 FEW = 12
@@ -25,6 +26,8 @@ ROW = 42
 """Pixels of a row with numbers side by side."""
 ASIDE = 1.08
 """The factor of x, on a log axis, by which the next kind of a scatter's points stands aside."""
+NEUTRAL = "#8a5cc2"
+"""The colour of a strip's row that names no placement."""
 OUTCOMES = {"trains": "#3b7dd8", "does not train": "#d1642e"}
 """The colours of a scatter's points."""
 
@@ -153,8 +156,21 @@ def _scatter(figure: Figure, dark: bool) -> Spec:
     return filled(spec, sets)
 
 
+def row_color(row: Points) -> str:
+    """The colour of the placement that a strip's row names in its label, the longest if it names several."""
+    named = [scheme.key for scheme in PLACEMENTS if scheme.label in row.label]
+    longest = max(named, key=lambda key: len(PLACEMENTS.label(key)), default="")
+    return scheme_style(longest).color if longest else NEUTRAL
+
+
 def _strip(figure: Figure, dark: bool) -> Spec:
+    colors = [row_color(arm) for arm in figure.points]
     figure = _shortened(figure)
+    color = alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=[arm.label for arm in figure.points], range=colors),
+        legend=None,
+    )
     # Names stand above their rows, so that the numbers have the whole width of a phone.
     above = alt.Axis(
         title=None, labelFontSize=TEXT_SIZE, labelAlign="left", labelPadding=-2, labelOffset=-17,
@@ -171,10 +187,11 @@ def _strip(figure: Figure, dark: bool) -> Spec:
     )
     dots = (
         named("seeds")
-        .mark_point(size=42, filled=True, opacity=0.7, color="#3b7dd8")
+        .mark_point(size=42, filled=True, opacity=0.7)
         .encode(
             x=x,
             y=y,
+            color=color,
             tooltip=[alt.Tooltip(field) for field in ("arm:N", "y:Q", "seed:Q")],
             href=_link_field(figure),
         )

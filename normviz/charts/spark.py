@@ -6,16 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from ..catalog import PLACEMENTS
-from .claim import OUTCOMES, Figure
-from .claim import Points as Row
-from .palette import GREY, lane_styles, scheme_style
+from .claim import OUTCOMES, Figure, row_color
+from .palette import GREY, lane_styles
 from .svg import Points, document, line
 
 WIDTH, HEIGHT, EDGE = 112, 48, 4
 DOT = 2.2
-NEUTRAL = "#8a5cc2"
-"""The colour of a row that names no placement."""
 
 
 def svg(figure: Figure) -> str:
@@ -68,18 +64,11 @@ def _strip(figure: Figure) -> list[str]:
     rows = [arm.y[0] for arm in figure.points]
     x = _scale([value for row in rows for value in row], figure.log_y, EDGE, WIDTH - EDGE)
     parts = []
-    for i, (row, color) in enumerate(zip(rows, map(_color, figure.points), strict=True)):
+    for i, (row, color) in enumerate(zip(rows, map(row_color, figure.points), strict=True)):
         y = HEIGHT * (i + 0.5) / len(rows)
         parts.append(line([(0, y), (WIDTH, y)], GREY, "1 3", 0.8))
         parts += [_dot(at, y, color) for value in row if (at := x(value)) is not None]
     return parts
-
-
-def _color(row: Row) -> str:
-    """The colour of the placement that a row's label names, the longest if it names several."""
-    named = [scheme.key for scheme in PLACEMENTS if scheme.label in row.label]
-    longest = max(named, key=lambda key: len(PLACEMENTS.label(key)), default="")
-    return scheme_style(longest).color if longest else NEUTRAL
 
 
 Scale = Callable[[float], float | None]

@@ -21,6 +21,7 @@ from normviz import RunConfig
 from normviz.catalog import PROBES
 from normviz.catalog.models import Model, census
 from normviz.charts.claim import chart, finding, has_links
+from normviz.charts.palette import scheme_style
 from normviz.config import ENGINE
 from normviz.execution.cell import measure
 from normviz.export.pictures import picture
@@ -761,6 +762,13 @@ def test_a_strip_shows_the_interval_of_each_row_and_names_what_differs() -> None
     assert ships is not None and (it := interval(ships.numbers["post"])) is not None
     assert bars["Post-LN"] == pytest.approx((it.low, it.high), rel=1e-4)
     assert {row["arm"] for row in spec["datasets"]["seeds"]} == set(bars)
+    (colors,) = (
+        it["encoding"]["color"]["scale"] for it in spec["layer"] if "color" in it["encoding"]
+    )
+    placements = [scheme_style(key).color for key in ("post", "pre", "peri", "deepnorm")]
+    assert [*zip(colors["domain"], colors["range"], strict=True)][:4] == [
+        *zip(bars, placements, strict=False)
+    ]
     lifetimes = _drawn("X5")["datasets"]
     arms = {name: {row["arm"] for row in rows} for name, rows in lifetimes.items()}
     assert arms["seeds"] - arms["intervals"], "some runs do not get there"
