@@ -61,11 +61,13 @@ def _norms(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def _where(runs: Sequence[Recording]) -> str:
-    """ "at step 49", or "at steps 38 and 49" of runs that are not at the same one."""
-    last = {int(run.steps.step[-1]) for run in runs if len(run.steps)}
+    """ "at step 49", or "at steps 49 and 38" of runs that are not at the same one, in their order."""
+    last = [int(run.steps.step[-1]) for run in runs if len(run.steps)]
     if not last:
         return "before the first step"
-    return f"at step{'s' * (len(last) > 1)} {listed([f'{step:,}' for step in sorted(last)])}"
+    if len(set(last)) == 1:
+        return f"at step {last[0]:,}"
+    return f"at steps {listed([f'{step:,}' for step in last])}"
 
 
 def _outcome(lane: Lane[RunConfig]) -> str:

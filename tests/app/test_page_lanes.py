@@ -54,7 +54,7 @@ def test_a_paused_duel_says_at_which_step_and_resumes(page: Open, folder: Path) 
         kept(store, lane, "paused", steps) for lane, steps in zip(lanes, (39, 30), strict=True)
     )
     at = page(encode(lanes))
-    assert headline(at) == "Paused at steps 29 and 38: Pre-LN against Post-LN."
+    assert headline(at) == "Paused at steps 38 and 29: Pre-LN against Post-LN."
     signature = shown(at)["signature"]
     store.append(second, [Step(i, 1.5, 1e-3, 1.0, None) for i in range(30, 39)])
     checked(at.run())
