@@ -145,6 +145,9 @@ def test_a_pasted_configuration_is_followed_in_another_process(own) -> None:
     assert "LlamaForCausalLM" in said and "2 blocks of" in said and "per head" not in said
     assert "are the defaults" not in said
     assert "RMSNorm: eps 1e-06, gamma from 1" in said
+    assert at.selectbox(key="own_type").value is None and "model_type" not in at.query_params
+    checked(at.selectbox(key="own_type").select("bert").run(timeout=120))
+    assert "BertLMHeadModel" in words(at) and "LlamaForCausalLM" not in words(at)
 
 
 def test_what_is_no_configuration_is_a_sentence(own) -> None:

@@ -104,11 +104,14 @@ def _asked() -> Anatomy | None:
                     "config.json", key=PASTED, height=200, max_chars=MAX_CHARACTERS,
                     placeholder='{"model_type": "qwen3", "num_hidden_layers": 28, ...}',
                 )  # fmt: skip
-                st.form_submit_button("Show its placement", type="primary", key="own_show")
+                st.form_submit_button(
+                    "Show its placement", type="primary", key="own_show", on_click=_leave_type
+                )
                 st.caption(WHAT_HAPPENS)
         else:
             st.caption(ELSEWHERE)
     if text and text.strip():
+        address.show({})
         return _pasted(text)
     address.show(CODEC.params({page_links.MODEL_TYPE: kind} if kind else {}))
     known = shipped.anatomies().get(kind or "")
@@ -122,6 +125,12 @@ def _asked() -> Anatomy | None:
 def _clear() -> None:
     """Show the model type that was chosen, not the text that was pasted before."""
     st.session_state[PASTED] = ""
+
+
+def _leave_type() -> None:
+    """Show the text that was pasted, and no model type beside it."""
+    if _is_pasted():
+        st.session_state["own_type"] = None
 
 
 def _is_pasted() -> bool:
