@@ -126,8 +126,8 @@ export const drawing = {
   // Which curve is which.
   curves(isShort = false) {
     const trend = this.trend() ? "; thick: trend" : "";
-    const thin = isShort ? "thin: unseen" : `thin${trend ? "" : " line"}: unseen data`;
-    return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? `; ${thin}` : ""}`;
+    const circles = isShort ? "circles: unseen" : "circles: unseen data";
+    return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? `; ${circles}` : ""}`;
   },
 
   drawCursor() {

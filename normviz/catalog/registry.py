@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Generic, Protocol, TypeVar
@@ -30,8 +30,13 @@ R = TypeVar("R", bound=Record)
 def meant(word: str, allowed: Iterable[str]) -> str:
     """ " Did you mean 'post'?": the closest of the allowed words, if one is close; else nothing."""
     words = {other.lower(): other for other in allowed}
-    close = get_close_matches(word.lower(), list(words), n=1)
-    return f" Did you mean {words[close[0]]!r}?" if close else ""
+    given = word.lower()
+
+    def distance(other: str) -> tuple[float, int]:
+        return -SequenceMatcher(None, other, given).ratio(), abs(len(other) - len(given))
+
+    close = min(get_close_matches(given, list(words), n=5), key=distance, default=None)
+    return f" Did you mean {words[close]!r}?" if close else ""
 
 
 def cut(word: str) -> str:

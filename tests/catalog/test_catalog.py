@@ -124,7 +124,12 @@ def test_an_unknown_key_names_what_is_allowed(registry: Registry[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("registry", "near", "meant"),
-    [(SCHEMES, "sandwhich", "sandwich"), (NORMS, "RMSnrm", "rmsnorm"), (INITS, "xaviar", "xavier")],
+    [
+        (SCHEMES, "sandwhich", "sandwich"),
+        (SCHEMES, "prr", "pre"),
+        (NORMS, "RMSnrm", "rmsnorm"),
+        (INITS, "xaviar", "xavier"),
+    ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_a_near_miss_gets_a_hint(registry: Registry[Any], near: str, meant: str) -> None:
