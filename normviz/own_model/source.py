@@ -230,7 +230,10 @@ def _failed(kind: str, what: str, error: Exception) -> SourceError:
 
 
 def in_one_line(error: Exception) -> str:
-    """The class of an error and all that it says, cut to 200 characters."""
+    """The class of an error, of the first where others came of it, and all that it says, cut to 200
+    characters."""
+    while isinstance(error.__cause__, Exception):
+        error = error.__cause__
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 

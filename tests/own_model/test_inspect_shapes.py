@@ -117,6 +117,16 @@ def test_what_a_visitors_code_raises_is_said_in_one_line(tmp_path: Path) -> None
             normviz.inspect(f"{path}:build")
 
 
+def test_of_errors_that_came_of_another_the_first_is_said(tmp_path: Path) -> None:
+    (path := tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "hidden_size": 1000, "num_attention_heads": 16}'
+    )
+    with pytest.raises(
+        ValueError, match=r"valid: ValueError: The hidden size \(1000\) is not a mul"
+    ):
+        normviz.inspect(str(path))
+
+
 @pytest.mark.parametrize("where", ["pre", "post", "sandwich"])
 @pytest.mark.parametrize(
     ("norm", "key"),
