@@ -39,6 +39,7 @@ from .scale import Domain, quantised_domain
 HEIGHT = 184
 NOTE_BELOW = 50  # pixels under the axis: the row of the axis title
 REACH_UP = 300  # decades before the first step: growth by a factor a layer is the finding there
+EDGE = 9  # pixels between the ends of the axis and those of the plot: points there are whole
 FEW = 32  # layers of which each has a point: in deeper models they would run into one another
 RINGS = (30, 80, 160, 270)
 """Areas of the lanes' points: a dot, and rings round it, so that equal values do not hide one another."""
@@ -79,9 +80,11 @@ def _spec(
 ) -> Spec:
     record = PROBES[probe]
     place = _place(record.first_layer, depth, row)
+    scale = value_scale(domain)
+    scale.padding = EDGE
     y = alt.Y(
         "inside:Q",
-        scale=value_scale(domain),
+        scale=scale,
         axis=alt.Axis(title=record.axis_label, values=domain.ticks(), labelExpr=tick_label(domain)),
     )
     color = lane_color(styles, labels)

@@ -429,7 +429,8 @@ def test_what_bars_cannot_hold_has_a_mark_of_its_own() -> None:
         "text": [1], "cross": [2, 3], "triangle-down": [4], "triangle-up": [5], "circle": [4, 5, 6],
     }  # fmt: skip
     heights = [one["y"] for one in marks(chart) if one.get("shape") == "circle"]
-    assert (heights[0], heights[1]) == (layers.HEIGHT, 0) and 0 < heights[2] < layers.HEIGHT
+    ends = [layers.HEIGHT - layers.EDGE, layers.EDGE]
+    assert heights[:2] == pytest.approx(ends) and ends[1] < heights[2] < ends[0]
 
 
 def test_lines_over_the_layers_have_the_same_marks() -> None:
