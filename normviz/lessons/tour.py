@@ -493,9 +493,9 @@ STEPS = (
         "branch_ratio",
         "Where both placements train, does the place of the norm decide the loss? A is Post-LN and B "
         "Pre-LN, with {0.depth} blocks on prose. Each has a warm-up and the learning rate that was best "
-        "for it on other seeds: {0.lr:g} and {1.lr:g}. The thin lines are the loss on a part of the text "
-        "that training never reads. The points (on a phone under *Layers at this step*) show how large each "
-        "branch is beside the stream.",
+        "for it on other seeds: {0.lr:g} and {1.lr:g}. The lines with circles are the loss on a part of "
+        "the text that training never reads; the names stand where the training losses end. The points "
+        "(on a phone under *Layers at this step*) show how large each branch is beside the stream.",
         "On that part A ends at {post} and B at {pre}. That is one seed each, and seeds differ by more "
         "than this gap of {gap}. The claim *Post-LN ends better when tuned* asks eight seeds.",
         "Liu et al. expect more of Post-LN: in Pre-LN the stream grows, so that late branches weigh less "

@@ -179,6 +179,16 @@ def test_a_bad_value_is_said_under_its_field_and_changes_nothing(page: Open) -> 
     assert words_of(at.error[0]).startswith("Init seed is 'x'")
 
 
+def test_train_says_which_value_it_did_not_take(page: Open) -> None:
+    at = page()
+    more(at, group="Model")
+    typed, sentence = REFUSED["width"]
+    checked(at.text_input(key="knob_width").set_value(typed).run())
+    checked(at.button(key="train").click().run())
+    assert [words_of(error) for error in at.error] == [sentence]
+    assert at.text_input(key="knob_width").value == "32" and below(at, "knob_width") != at.error[0]
+
+
 def below(at: AppTest, key: str) -> object:
     """The element after the widget with this key."""
     every = [one for one in at.main if not isinstance(one, Block)]

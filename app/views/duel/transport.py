@@ -205,6 +205,7 @@ def start(page_duel: Duel, backend: SharedBackend, paused: bool = False) -> None
     """Queue a run for every lane. Stops the runs that this visitor started before."""
     gone = _gone(page_duel, backend)
     page_duel.asks = False
+    page_duel.refused_in = ""  # what trains is without that value, which is said beside Train
     queued = training.queue(page_duel, page_duel.lanes, backend, paused, gone)
     if queued is None:
         return
