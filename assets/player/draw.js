@@ -126,8 +126,8 @@ export const drawing = {
   // Which curve is which.
   curves(isShort = false) {
     const trend = this.trend() ? "; thick: trend" : "";
-    const circles = isShort ? "circles: unseen" : "circles: unseen data";
-    return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? `; ${circles}` : ""}`;
+    const circles = `; circles: unseen${isShort || trend ? "" : " data"}`;  // one line beside a trend too
+    return `${this.seeds()}${trend}${this.sets.loss?.held_out?.length ? circles : ""}`;
   },
 
   drawCursor() {

@@ -219,21 +219,20 @@ def _config(kind: str, values: dict[str, Any]) -> Any:
 
 def _failed(kind: str, what: str, error: Exception) -> SourceError:
     """What failed and why, in one sentence."""
-    from huggingface_hub.errors import OfflineModeIsEnabled
+    from huggingface_hub.errors import OfflineModeIsEnabled, StrictDataclassError
 
     if isinstance(error, OfflineModeIsEnabled):
         return SourceError(
             f"the configuration of {kind} names another model on a hub, and NormViz uses no network: write "
             "the configuration of that model in its place, as backbone_config"
         )
+    if isinstance(error, StrictDataclassError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # what a check of the configuration said
     return SourceError(f"{what}: {in_one_line(error)}")
 
 
 def in_one_line(error: Exception) -> str:
-    """The class of an error, of the first where others came of it, and all that it says, cut to 200
-    characters."""
-    while isinstance(error.__cause__, Exception):
-        error = error.__cause__
+    """The class of an error and all that it says, cut to 200 characters."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 

@@ -111,13 +111,16 @@ class Written(nn.Module):
 
 def test_what_a_visitors_code_raises_is_said_in_one_line(tmp_path: Path) -> None:
     error = "raise ValueError('no width:\\n  give one')\n"
-    for name, code in (("file.py", error), ("factory.py", f"def build():\n    {error}")):
+    outer = f"try:\n    {{}}['width']\nexcept KeyError as it:\n    {error.rstrip()} from it\n"
+    for name, code in (
+        ("file.py", error), ("factory.py", f"def build():\n    {error}"), ("outer.py", outer)
+    ):  # fmt: skip
         (path := tmp_path / name).write_text(code)
         with pytest.raises(ValueError, match=r"raised ValueError: no width: give one$"):
             normviz.inspect(f"{path}:build")
 
 
-def test_of_errors_that_came_of_another_the_first_is_said(tmp_path: Path) -> None:
+def test_what_a_check_of_a_configuration_says_is_said(tmp_path: Path) -> None:
     (path := tmp_path / "config.json").write_text(
         '{"model_type": "llama", "hidden_size": 1000, "num_attention_heads": 16}'
     )

@@ -70,7 +70,7 @@ test("the loss chart's title has the words for which there is room", () => {
   page.nameLoss();
   loss.wide = 360;
   page.nameLoss();
-  assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; circles: unseen data"], ["Loss", "nats; 1 seed; thick: trend; circles: unseen"]]);
+  assert.deepEqual(titles, [["Training loss", "nats; 1 seed; thick: trend; circles: unseen"], ["Loss", "nats; 1 seed; thick: trend; circles: unseen"]]);
 });
 
 test("the signal walk names the step that its numbers are of", () => {

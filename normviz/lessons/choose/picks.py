@@ -148,7 +148,8 @@ class Order:
         """Which of several `tied` have the fewest norms, in a sentence; "" for one."""
         if len(self.tied) < 2:
             return ""
-        free = "These losses leave the choice between them free"
+        names = listed([SCHEMES.label(it.scheme) for it in self.tied])
+        free = f"These losses leave the choice between {names if self.unclear else 'them'} free"
         norms = {SCHEMES.label(it.scheme): norms_a_block(it.scheme) for it in self.tied}
         fewest = min(norms.values())
         fewer = [name for name, n in norms.items() if n == fewest]

@@ -465,12 +465,14 @@ def test_a_loss_at_chance_is_no_loss_at_a_best_rate() -> None:
 
 def test_several_equals_leave_the_choice_free_and_are_told_apart_by_their_norms() -> None:
     for answers in default_answers():
-        tied, said = [one.scheme for one in ranked(answers).tied], guide(answers).choice
+        it, said = ranked(answers), guide(answers).choice
+        tied = [one.scheme for one in it.tied]
         norms = [norms_a_block(scheme) for scheme in tied]
         assert bool(said) == (len(tied) > 1)
         if not said:
             continue
-        assert said.startswith("These losses leave the choice between them free")
+        between = listed([SCHEMES.label(scheme) for scheme in tied]) if it.unclear else "them"
+        assert said.startswith(f"These losses leave the choice between {between} free")
         fewest = [SCHEMES.label(s) for s, n in zip(tied, norms, strict=True) if n == min(norms)]
         assert ("each has" in said) == (len(fewest) == len(tied))
         assert ("each has" in said) != (f"; {listed(fewest)} ha" in said)
